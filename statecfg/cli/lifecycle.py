@@ -70,6 +70,10 @@ class Later:
         units: list[Unit] = self._target.due(host) if self._target is not None else []
         return units
 
+    def waits_for_hooks(self, host: str) -> bool:
+        """Call `waits_for_hooks` of the bus or preview."""
+        return self._target is not None and bool(self._target.waits_for_hooks(host))
+
     def failed_events(self) -> dict[str, list[dict[str, str]]]:
         """Call `failed_events` of the bus or preview."""
         events: dict[str, list[dict[str, str]]] = self._target.failed_events()

@@ -17,6 +17,7 @@ from statecfg.cli import exit_codes
 
 if TYPE_CHECKING:
     from statecfg.store import StoreError
+    from statecfg.views.json_stream import JsonStream
     from statecfg.views.problems import ProblemData
 
 COMPLETION = "_STATECFG_COMPLETE"
@@ -152,26 +153,28 @@ def status(arguments: Sequence[str] | None = None) -> int:
     :raises BrokenPipeError: the reader of the output has ended
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    streams: list[JsonStream] = []  # what writes a report to stdout during a run
     try:
         if COMPLETION in os.environ:
             statecfg.main(words, "statecfg", COMPLETION)
         # click's own `main` would turn a broken pipe into exit status 1.
-        with statecfg.make_context("statecfg", words) as context:
+        with statecfg.make_context("statecfg", words, obj=streams) as context:
             result = statecfg.invoke(context)
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except (click.Abort, KeyboardInterrupt):
+        _close(streams, "interrupted")
         return _say("Interrupted.", exit_codes.INTERRUPTED)
     except click.ClickException as problem:
-        return _misused(problem, words)
+        return _misused(problem, words, streams)
     except BrokenPipeError:
         raise
     except Exception as problem:
-        return _explain(problem, words)
+        return _explain(problem, words, streams)
     return result if isinstance(result, int) else exit_codes.DONE
 
 
-def _misused(problem: click.ClickException, words: Sequence[str]) -> int:
+def _misused(problem: click.ClickException, words: Sequence[str], streams: Sequence[JsonStream]) -> int:
     """Show what is wrong with the command line in the form of all user errors; return the exit status."""
     from statecfg.views import stream
     from statecfg.views.problems import failure_lines
@@ -184,20 +187,21 @@ def _misused(problem: click.ClickException, words: Sequence[str]) -> int:
         about = problem.ctx.command_path
     wrong, help = problem.format_message(), f"`{about} --help` shows what the command takes"
     if _wants_json(words):
-        _as_json(words, [{"code": "usage", "summary": wrong, "detail": "", "help": help, "places": []}])
+        _as_json(words, streams, [{"code": "usage", "summary": wrong, "detail": "", "help": help, "places": []}])
     lines = failure_lines("wrong command line; nothing was touched", wrong, help)
     stream.write(lines, sys.stderr, stream.coloured(sys.stderr, "--no-color" in words))
     return exit_codes.BAD_INPUT
 
 
-def _explain(problem: Exception, words: Sequence[str]) -> int:
+def _explain(problem: Exception, words: Sequence[str], streams: Sequence[JsonStream]) -> int:
     """Show the user's mistakes and failed writes, and return the exit status. Raise any other error again, as a bug."""
     from statecfg.problems import InvalidInput, StalePlan
     from statecfg.store import StoreError
 
     if isinstance(problem, StoreError):
-        return _store_failed(problem, words)
+        return _store_failed(problem, words, streams)
     if type(problem).__name__ == "Unwritten":  # defined in `show`, which is not imported for this
+        _close(streams, "unwritten")
         _nowhere()
         return _say(f"error: can't write {problem}", getattr(problem, "code", exit_codes.UNWRITTEN))
     if isinstance(problem, OSError) and problem.errno in _FULL and problem.filename is None:
@@ -213,13 +217,13 @@ def _explain(problem: Exception, words: Sequence[str]) -> int:
 
     stale = isinstance(problem, StalePlan)
     if _wants_json(words):
-        _as_json(words, problem_data(problem.problems), "stale" if stale else "bad-input")
+        _as_json(words, streams, problem_data(problem.problems), "stale" if stale else "bad-input")
     no_color = "--no-color" in words
     stream.write(problem_lines(problem.problems, Path.cwd()), sys.stderr, stream.coloured(sys.stderr, no_color))
     return exit_codes.STALE if stale else exit_codes.BAD_INPUT
 
 
-def _store_failed(problem: StoreError, words: Sequence[str]) -> int:
+def _store_failed(problem: StoreError, words: Sequence[str], streams: Sequence[JsonStream]) -> int:
     """Show why the store can't be used and what to do; return the exit status."""
     from statecfg.views import stream
     from statecfg.views.problems import failure_lines
@@ -227,7 +231,7 @@ def _store_failed(problem: StoreError, words: Sequence[str]) -> int:
     if _wants_json(words):
         detail, help = problem.detail, problem.help
         wrong: ProblemData = {"code": "store", "summary": "store failed", "detail": detail, "help": help, "places": []}
-        _as_json(words, [wrong], "store")
+        _as_json(words, streams, [wrong], "store")
     lines = failure_lines("store failed", problem.detail, problem.help)
     stream.write(lines, sys.stderr, stream.coloured(sys.stderr, "--no-color" in words))
     return exit_codes.STORE
@@ -246,14 +250,28 @@ def _given(words: Sequence[str], flag: str) -> bool:
     return flag in words or os.environ.get(variable, "").lower() in ("1", "true", "yes", "on")
 
 
-def _as_json(words: Sequence[str], problems: list[ProblemData], error: str = "bad-input") -> None:
+def _as_json(
+    words: Sequence[str], streams: Sequence[JsonStream], problems: list[ProblemData], error: str = "bad-input"
+) -> None:
     """Write to stdout, for programs, the problems that people read on stderr."""
     from statecfg.views import as_json, json_lines
 
     wrong = {"format": 1, "error": error, "problems": problems}
+    if streams:
+        if not streams[0].ended:
+            streams[0].fail(wrong)
+        return
     lines = _given(words, "--json-lines")
     sys.stdout.write(json_lines.text({"type": "error", **wrong}) if lines else as_json.text(wrong))
     sys.stdout.flush()
+
+
+def _close(streams: Sequence[JsonStream], error: str) -> None:
+    """Complete what a run has begun to write to stdout, although an error ends the command."""
+    with contextlib.suppress(OSError, KeyboardInterrupt):  # the exit status reports the first error
+        for stream in streams:
+            if stream.begun and not stream.ended:
+                stream.fail({"format": 1, "error": error, "problems": []})
 
 
 def _say(text: str, code: int) -> int:

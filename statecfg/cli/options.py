@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from statecfg.views.json_lines import JsonLines
+    from statecfg.views.json_stream import JsonStream
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,13 +90,13 @@ class Output:
 
     :param verbose: 0 to 2
     :param diff: show complete differences
-    :param json: write the report to stdout as JSON
+    :param json: write the report to stdout as JSON, during the run
     :param json_lines: write the report to stdout as JSON lines, during the run
     :param json_into: a file for the report as JSON
     :param markdown_into: a file for the report as Markdown
     :param no_color: use no colors
     :param detailed_exitcode: exit with code 2 if changes are pending
-    :param stream: writes the JSON lines; None without them
+    :param stream: writes JSON or JSON lines during the run; None without them
     """
 
     verbose: int = 0
@@ -107,7 +107,7 @@ class Output:
     markdown_into: str | None = None
     no_color: bool = False
     detailed_exitcode: bool = False
-    stream: JsonLines | None = None
+    stream: JsonStream | None = None
 
 
 def take(cls: type[Any], values: dict[str, Any]) -> Any:
@@ -125,12 +125,14 @@ def taken(values: dict[str, Any]) -> tuple[Selection, ConnectionOptions, Output]
     :raises click.UsageError: two of them exclude each other
     """
     chosen, how, output = take(Selection, values), take(ConnectionOptions, values), take(Output, values)
-    if output.json_lines:
-        if output.json:
-            raise click.UsageError("--json and --json-lines both write to standard output: use one of them.")
+    if output.json and output.json_lines:
+        raise click.UsageError("--json and --json-lines both write to standard output: use one of them.")
+    if output.json or output.json_lines:
+        from statecfg.views.json_document import JsonDocument
         from statecfg.views.json_lines import JsonLines
 
-        output = replace(output, stream=JsonLines(sys.stdout))
+        output = replace(output, stream=JsonDocument(sys.stdout) if output.json else JsonLines(sys.stdout))
+        click.get_current_context().obj.append(output.stream)  # `main` tells it about an error that ends the command
     return chosen, how, output
 
 
@@ -295,12 +297,8 @@ output = _all(
         help="Show unchanged resources and every action; -vv also shows the output of commands.",
     ),
     _option("--diff", is_flag=True, help="Show complete differences, however long they are."),
-    _option("--json", is_flag=True, help="Write the report as JSON (format 1) to stdout."),
-    _option(
-        "--json-lines",
-        is_flag=True,
-        help="Write the report to stdout during the run, as JSON lines: one for each host as soon as it has finished.",
-    ),
+    _option("--json", is_flag=True, help="Write the report as JSON (format 1) to stdout, each host when it finishes."),
+    _option("--json-lines", is_flag=True, help="Write the report to stdout as JSON lines, each host when it finishes."),
     _option(
         "--json-into",
         metavar="FILE",

@@ -261,7 +261,8 @@ def run(
             options = replace(options, run=events.run, join=events.join)
         options = replace(options, run=options.run or uuid.uuid4().hex[:12])
         streamed = Streamed(output.stream, work, interaction.redactor, events)
-        report = fleet.run(work.jobs, options, streamed.begin(options, interaction.progress), work.awaited)
+        listen, settled = streamed.begin(options, interaction.progress)
+        report = fleet.run(work.jobs, options, listen, work.awaited, settled)
     report = known_facts.with_ages(report, work, streamed.began)
     clean = interaction.redactor.report(lifecycle.complete(report, work, events))
     if events is not None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -43,35 +44,43 @@ def telling(code: int) -> Iterator[None]:
 
 
 def report(document: Report, content: Iterable[Line], output: Output) -> None:
-    """Write a report to the requested files, then as JSON, JSON lines or lines for people to stdout.
+    """Write a report to the requested files, and as JSON, JSON lines or lines for people to stdout.
 
     :param document: the report, redacted
     :param content: its lines for people
     :raises Unwritten: one of them can't be written; the others are written first
+    :raises BrokenPipeError: the reader of stdout has ended; the files are written first
     """
-    failed: list[Unwritten] = []
-    for name, pieces in _files(document, output):
+    targets = [partial(into_file, name, pieces) for name, pieces in _files(document, output)]
+    last = partial(_to_stdout, document, content, output)
+    # What has begun on stdout ends before the files, because one of them may be /dev/stdout.
+    begun = output.stream is not None and output.stream.begun
+    failed: list[Unwritten | BrokenPipeError] = []
+    for write in [last, *targets] if begun else [*targets, last]:
         try:
-            into_file(name, pieces)
-        except Unwritten as problem:
+            write()
+        except (Unwritten, BrokenPipeError) as problem:
             failed.append(problem)
+    if failed:
+        raise next((problem for problem in failed if isinstance(problem, BrokenPipeError)), failed[0])
+
+
+def _to_stdout(document: Report, content: Iterable[Line], output: Output) -> None:
     try:
-        if output.json:
+        if output.stream is not None:
+            output.stream.end(document)
+        elif output.json:
             from statecfg.views import as_json
 
             for piece in as_json.pieces(document):
                 sys.stdout.write(piece)
             sys.stdout.flush()
-        elif output.stream is not None:
-            output.stream.end(document)
         else:
             lines(content, output)
     except BrokenPipeError:
         raise
     except OSError as problem:
-        failed.append(Unwritten(f"standard output: {problem.strerror}"))
-    if failed:
-        raise failed[0]
+        raise Unwritten(f"standard output: {problem.strerror}") from problem
 
 
 def _files(document: Report, output: Output) -> Iterator[tuple[str, Iterable[str]]]:

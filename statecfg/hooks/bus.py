@@ -262,6 +262,10 @@ class Bus:
         with self.problems.collecting():
             runs.record(self.store, report, self.mark.started, time.time(), self.mark.who)
 
+    def waits_for_hooks(self, host: str) -> bool:
+        """Return whether hooks of the host's own events were called, which may still fail."""
+        return host in self.events.called
+
     def failed_events(self) -> dict[str, list[dict[str, str]]]:
         """Wait for the hooks of the hosts' own events; return host → failed hooks."""
         return self.events.failed(self.reconciler.asking.tell)

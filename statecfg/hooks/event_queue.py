@@ -35,6 +35,7 @@ class EventQueue:
     def __init__(self, engine: Engine, silent: bool, problems: StoreProblems, cancel: threading.Event) -> None:
         self.engine, self.silent, self.problems, self.cancel = engine, silent, problems, cancel
         self.left = 0  # calls that were still queued at the end
+        self.called: set[str] = set()  # hosts whose hooks were called
         self._interrupted = False  # by the user, while `failed` waited
         self._refused: dict[str, list[dict[str, str]]] = {}  # host → hooks whose program can't run
         self._queued: dict[int, str] = {}  # position in the queue → host, for the calls of this run
@@ -57,11 +58,13 @@ class EventQueue:
             return
 
         def refused(hook: HookObject, judged: Judged) -> None:
+            self.called.add(host)
             self._refused.setdefault(host, []).append(failed_events.entry(hook.name, judged.entry, judged.detail))
 
         queued = self.engine.trigger(event, record, playbook, change, refused)
         if not queued:
             return
+        self.called.add(host)
         self._queued.update(dict.fromkeys(queued, host))
         if self._worker is None:
             self._worker = threading.Thread(target=self._work, daemon=True)

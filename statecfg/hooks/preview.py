@@ -94,6 +94,10 @@ class Preview:
             and self._within(hook, host)
         ]
 
+    def waits_for_hooks(self, host: str) -> bool:
+        """Return False: no hook was called."""
+        return False
+
     def failed_events(self) -> dict[str, list[dict[str, str]]]:
         """Return nothing: no hook was called."""
         return {}

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.run import bundle
 from statecfg.run.awaited import Awaited
 from statecfg.run.deployment import Deployment
+from statecfg.run.folding import Folding
 from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.events import Events, Late, Unjoined
@@ -89,19 +91,29 @@ class Options:
 
 
 def run(
-    jobs: Sequence[Job], options: Options, listen: Callable[[Event], None], awaited: Awaited | None = None
+    jobs: Sequence[Job],
+    options: Options,
+    listen: Callable[[Event], None],
+    awaited: Awaited | None = None,
+    settled: Callable[[], None] = lambda: None,
 ) -> Report:
     """Run on all hosts; return the report (format 1).
 
     :param listen: called with every event, one at a time, from different threads
     :param awaited: completes the jobs of hosts that wait for facts; None if there are none
+    :param settled: called when all definitions are valid, and the user has agreed: no error can end the run afterwards
     :raises Exception: any error of `options.join`
     :raises InvalidInput: a definition that depends on facts is wrong; no host was changed
     """
-    lock = threading.Lock()
+    lock, ledgers = threading.Lock(), _Ledgers()
+    folding = Folding() if len(jobs) > 1 else None
 
     def emit(host: str, kind: str, data: Mapping[str, Any]) -> None:
+        if kind == RunEvent.FINISHED and folding is not None:
+            folding.fold(data["report"])
         with lock:
+            if kind == RunEvent.FINISHED:
+                ledgers.finished(host, data["report"])
             listen(Event(host, kind, data))
 
     order = CommonRequest(
@@ -134,31 +146,40 @@ def run(
     if gate is not None and options.confirm is not None:
         gate.waiting.wait()
         gate.answer = options.confirm(_report(order, playbook, sessions.reports))
+    if gate is None or gate.answer:
+        settled()
     sessions.wait()
-    return _with_shared_ledgers(_report(order, playbook, sessions.reports))
-
-
-def _with_shared_ledgers(report: Report) -> Report:
-    """Return a report with a warning for each host that shares its ledger, machine and user with another host.
-
-    If this run locked the machine under another name, the host reports no ledger. Then the run id of the lock's holder
-    and the host key show which hosts are the same.
-    """
-    names: dict[str, list[str]] = {}
+    report = _report(order, playbook, sessions.reports)
     for name, host in report["hosts"].items():
-        if host.get("ledger"):
-            names.setdefault(host["ledger"], []).append(name)
-    for name, host in report["hosts"].items():
-        same = names.get(host.get("ledger") or "", ())
-        others = [other for other in same if other != name] or _holders(report, host)
-        if others:
-            text = f"{name} and {', '.join(others)} are names of the same machine and user; use one of them"
-            host["warnings"] = [*host.get("warnings", ()), text]
+        _warn_of_names(name, host, _holders(report, host))
     return report
 
 
+class _Ledgers:
+    """Finds hosts that share a ledger: they are names of the same machine and user."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, list[str]] = {}  # lineage of a ledger → the hosts with it that have finished
+
+    def finished(self, name: str, host: HostData) -> None:
+        """Warn if the host shares its ledger with hosts that finished earlier. Their reports no longer change."""
+        if host.get("ledger"):
+            names = self._names.setdefault(host["ledger"], [])
+            _warn_of_names(name, host, names)
+            names.append(name)
+
+
+def _warn_of_names(name: str, host: HostData, others: Sequence[str]) -> None:
+    if others:
+        text = f"{name} and {', '.join(others)} are names of the same machine and user; use one of them"
+        host["warnings"] = [*host.get("warnings", ()), text]
+
+
 def _holders(report: Report, host: HostData) -> list[str]:
-    """Return the other names under which this run holds a locked host, none if another run holds it."""
+    """Return the other names under which this run holds a locked host, none if another run holds it.
+
+    Such a host reports no ledger. The run id of the lock's holder and the host key show which hosts are the same.
+    """
     if host["status"] != HostStatus.LOCKED or (host.get("holder") or {}).get("run") != report["run"]:
         return []
     same = [name for name, other in report["hosts"].items() if other is not host and other.get("ledger")]

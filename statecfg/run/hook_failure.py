@@ -34,6 +34,9 @@ class Called(Protocol):
     def at_once(self, host: str) -> tuple[str, Sequence[Mapping[str, Any]]]:
         """Return the key of the report, and the hooks that were or would be called for the host as a whole."""
 
+    def waits_for_hooks(self, host: str) -> bool:
+        """Return whether hooks of the host's own events were called, which may still fail."""
+
     def failed_events(self) -> dict[str, list[dict[str, str]]]:
         """Return host → the failed hooks of the host's own events."""
 

@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from statecfg.run.folding import Folding
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.request import Request
 from statecfg.run.report_model import Host as HostData
@@ -35,7 +34,6 @@ class Sessions:
         self.reports: dict[str, HostData] = {}
         self._requests, self._driver, self._slots = requests, driver, slots
         self._pause, self._cancel = 1 / rate if rate else 0.0, cancel
-        self._folding = Folding() if len(requests) > 1 else None
         self._lock = threading.Lock()
         self._left = len(requests)
         self._over = threading.Event()
@@ -71,18 +69,16 @@ class Sessions:
             except RuntimeError as problem:  # this process may not start more threads
                 driver.leave()
                 driver.failed(problem)
-                self._ended(driver)
+                self._ended()
 
     def _drive(self, driver: HostDriver) -> None:
         try:
             driver.run()
         except Exception as problem:  # a bug of statecfg: this host's report shows it, and the other hosts continue
             driver.failed(problem)
-        self._ended(driver)
+        self._ended()
 
-    def _ended(self, driver: HostDriver) -> None:
-        if self._folding is not None:
-            self._folding.fold(driver.report)
+    def _ended(self) -> None:
         with self._lock:
             self._left -= 1
             if not self._left:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import queue
-import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TextIO
 
 from statecfg.run.report_model import Host, Report
 from statecfg.views.as_json import plain
+from statecfg.views.json_stream import JsonStream
 
 
 def text(value: Any) -> str:
@@ -18,65 +18,42 @@ def text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=True, default=plain).replace("\x7f", "\\u007f") + "\n"
 
 
-class JsonLines:
-    """Writes the lines in a separate thread, so that no host waits for a slow reader.
+class JsonLines(JsonStream):
+    """Writes one line for each host. A host whose report changes afterwards gets another line."""
 
-    :param stream: receives the lines. After a failed write it receives nothing more, and `end` raises the error
-    """
+    at_once = True
 
     def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._waiting: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
+        super().__init__(stream)
         self._digests: dict[str, bytes] = {}  # host → digest of its newest line
-        self._failed: OSError | None = None
-        self._thread: threading.Thread | None = None
 
     def begin(self, head: Mapping[str, Any]) -> None:
-        """Write the first line of a run.
+        """Write the first line of a run."""
+        if not self.begun:
+            self._start()
+        self._put(partial(text, {"type": "begin", **head}))
 
-        :param head: what is known before the run
-        """
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._write, daemon=True)
-            self._thread.start()
-        self._waiting.put({"type": "begin", **head})
-
-    def host(self, name: str, report: Host) -> None:
-        """Write the line of a host, unless its newest line says the same.
-
-        :param report: the host's part of the report, redacted; it must no longer change
-        """
-        self._waiting.put({"type": "host", "host": name, "report": report})
+    def host(self, name: str, report: Callable[[], Host], final: bool) -> None:
+        """Write the line of a host, unless its newest line says the same."""
+        self._put(partial(self._line, {"type": "host", "host": name, "report": report()}))
 
     def end(self, report: Report) -> None:
-        """Write the hosts that have no line yet or have changed since, and the last line. Wait until all is written.
+        """Write the hosts that have no line yet or have changed since, and the last line."""
+        for name in report["hosts"]:
+            self.host(name, partial(report["hosts"].__getitem__, name), True)
+        self._put(partial(text, {"type": "end", **{key: value for key, value in report.items() if key != "hosts"}}))
+        self._finish()
 
-        :param report: redacted
-        :raises OSError: a line could not be written
-        """
-        for name, host in report["hosts"].items():
-            self.host(name, host)
-        self._waiting.put({"type": "end", **{key: value for key, value in report.items() if key != "hosts"}})
-        self._waiting.put(None)
-        if self._thread is None:
-            self._write()
-        else:
-            self._thread.join()
-        if self._failed is not None:
-            raise self._failed
+    def fail(self, error: Mapping[str, Any]) -> None:
+        """Write the line of an error."""
+        self._put(partial(text, {"type": "error", **error}))
+        self._finish()
 
-    def _write(self) -> None:
-        while (entry := self._waiting.get()) is not None:
-            if self._failed is not None:
-                continue
-            line = text(entry)
-            if entry["type"] == "host":
-                digest = hashlib.sha256(line.encode()).digest()
-                if self._digests.get(entry["host"]) == digest:
-                    continue
-                self._digests[entry["host"]] = digest
-            try:
-                self._stream.write(line)
-                self._stream.flush()
-            except OSError as problem:
-                self._failed = problem
+    def _line(self, entry: Mapping[str, Any]) -> str:
+        """Return the line of a host, "" if it has such a line."""
+        line = text(entry)
+        digest = hashlib.sha256(line.encode()).digest()
+        if self._digests.get(entry["host"]) == digest:
+            return ""
+        self._digests[entry["host"]] = digest
+        return line

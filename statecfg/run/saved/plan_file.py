@@ -40,12 +40,15 @@ def text(plan: SavedPlan, statecfg: str) -> bytes:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a plan's file with mode 0600, atomically.
+    """Write a plan's file with mode 0600, atomically. A pipe or a device receives the content instead.
 
     :raises InvalidInput: if the file can't be written
     """
     try:
-        durable.replace(str(path), [content])
+        if path.exists() and not path.is_file():
+            path.write_bytes(content)
+        else:
+            durable.replace(str(path), [content])
     except OSError as error:
         raise _wrong(str(path), f"can't be written: {error.strerror}", "choose another file") from None
 

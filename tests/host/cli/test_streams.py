@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from statecfg.run.saved.plan_file import is_plan
 from tests import ROOT
 from tests.host.command import statecfg
 from tests.lab import processes
@@ -39,6 +40,14 @@ def test_standard_output_contains_only_the_json_report(tmp_path: Path) -> None:
     for said in ("a child at load", "the playbook", "a shell", "a write", "one that goes on"):
         assert f"from {said}" in ran.err
     assert "past sys.stdout" in ran.err
+    unsaved = statecfg("facts", "@local", "--json", "--record", "/dev/full", cwd=tmp_path, code=74).json()
+    assert (unsaved["error"], *unsaved["hosts"]) == ("unwritten", "@local")
+    os.mkfifo(tmp_path / "pipe")
+    with subprocess.Popen(["cat", "pipe"], cwd=tmp_path, stdout=subprocess.PIPE) as reader:
+        statecfg("plan", "chatty.py", "--out", "pipe", cwd=tmp_path)
+        assert reader.stdout is not None
+        assert is_plan(reader.stdout.read())
+    assert (tmp_path / "pipe").is_fifo()
     applied = statecfg("apply", "chatty.plan", "--json", "--json-into", "/dev/stdout", cwd=tmp_path)
     whole, end = json.JSONDecoder().raw_decode(applied.out)
     assert whole == json.loads(applied.out[end:])

@@ -33,6 +33,7 @@ from tests.host.engines import cluster
 from tests.host.engines.cluster import Cluster
 from tests.host.engines.recorder import Recorder
 from tests.host.engines.test_processes import Project, steady
+from tests.host.engines.test_whole_commands import check_services
 from tests.host.run.hooked import NOTE
 from tests.lab import Host, processes
 from tests.lab.fixtures import light_hosts
@@ -168,6 +169,35 @@ def test_hooks_saved_plans_and_facts_are_those_of_threads(
         seen[engine] = (steady(reports), (hook / "seen").read_text().count("finalize"))
     assert seen["threads"] == seen[workers.url]
     assert seen["threads"][1] > 0
+
+
+def test_services_and_relations_work(sixty: list[Host], workers: Cluster, tmp_path: Path) -> None:
+    options = ["--engine", workers.url, "--ssh-config", str(tmp_path / "fabric/ssh_config")]  # a file of the worker
+    check_services(tmp_path, sixty[:2], *options, **workers.environment)
+
+
+def test_hosts_report_the_truth_if_the_scheduler_dies(sixty: list[Host], workers: Cluster, tmp_path: Path) -> None:
+    """Workers of Dask end with their scheduler."""
+    hosts, home = sixty[:3], workers.directory.parent / "home"
+    with cluster.running(tmp_path / "cluster", 1, tls=False, HOME=str(home)) as running:
+        site = Site(tmp_path, running)
+        site.write(hosts, SITE.replace("/srv/", "/srv/alone-"))
+        command = site.begin("apply", "site.yml", "--yes", "--forks", "2", "--json-into", "report.json")
+        logs = [host.path("/srv/alone-log") for host in hosts]
+        processes.wait_until(lambda: sum(log.exists() for log in logs) == 2, 120, "two hosts under way")
+        running.scheduler.kill()
+        processes.wait_until(lambda: running.workers[0].poll() is not None, 120, "the end of the worker")
+        for host in hosts:
+            host.write("/srv/alone-go", "")
+        _, err = command.communicate(timeout=200)
+    report = json.loads((tmp_path / "report.json").read_text())["hosts"]
+    assert Counter(host["status"] for host in report.values()) == {"unknown": 2, "unreachable": 1}, err
+    assert command.returncode == 3, err
+    assert "Traceback" not in err, err
+    keys = ["--engine", "threads", "--ssh-config", str(home / ".ssh/config")]
+    again = site("apply", "site.yml", "--yes", "--json", *keys).json()["hosts"]
+    assert {host["status"] for host in again.values()} == {"ok"}
+    assert all(host.path("/srv/alone-done").exists() for host in hosts)
 
 
 def test_ctrl_c_ends_the_run_and_leaves_the_workers(sixty: list[Host], workers: Cluster, tmp_path: Path) -> None:

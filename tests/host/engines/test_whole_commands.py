@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -25,19 +25,24 @@ def pair() -> Iterator[list[Host]]:
     yield from light_hosts(2, "whole")
 
 
-def test_a_saved_plan_with_services_and_relations_is_applied(tmp_path: Path, pair: list[Host]) -> None:
+def check_services(root: Path, pair: Sequence[Host], *engine: str, **environment: str) -> None:
+    """Save a plan with services and relations, apply it, refuse it the second time, and destroy what it made."""
     db, web = pair
-    fabric = Fabric(tmp_path, pair)
+    fabric = Fabric(root, pair)
     fabric.charm("db", {"db-relation-joined": 'relation-set word="$(unit-get private-address)"\n'}, ["db"])
     fabric.charm("web", {"db-relation-changed": "relation-get word > /srv/web.conf\n"}, ["db"])
     fabric.play(WEB_AND_DB.format(db.name, web.name))
-    fabric("plan", "site.yml", "--out", "one.plan", *ENGINE)
-    done = fabric("apply", "one.plan", "--json", *ENGINE).json()["hosts"]
+    fabric("plan", "site.yml", "--out", "one.plan", *engine, **environment)
+    done = fabric("apply", "one.plan", "--json", *engine, **environment).json()["hosts"]
     assert hooks(done[web.name], "web/0")[:3] == ["install", "config-changed", "start"]
     assert web.path("/srv/web.conf").read_text().strip() == db.address
-    fabric("apply", "one.plan", *ENGINE, code=6)
-    fabric("destroy", "site.yml", "--yes", *ENGINE)
+    fabric("apply", "one.plan", *engine, code=6, **environment)
+    fabric("destroy", "site.yml", "--yes", *engine, **environment)
     assert not web.path("/srv/web").exists()
+
+
+def test_a_saved_plan_with_services_and_relations_is_applied(tmp_path: Path, pair: list[Host]) -> None:
+    check_services(tmp_path, pair, *ENGINE)
 
 
 def test_hooks_run_on_the_controller_and_on_the_host(tmp_path: Path, pair: list[Host]) -> None:

@@ -1,10 +1,12 @@
-"""What others can read during a run on many hosts: JSON lines on standard output, and the pages of a server."""
+"""What others can read during a run on many hosts: JSON on standard output, and the pages of a server."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -59,6 +61,17 @@ def _inventory(place: Path, sshd: PlainSshd) -> None:
     (place / "site.yml").write_text(SITE.format(place=place))
 
 
+def _document(run: subprocess.Popen[bytes], hosts: int) -> str:
+    """Read the JSON document until it has these hosts; return its text so far."""
+    assert run.stdout is not None
+    text = ""
+    while True:
+        text += os.read(run.stdout.fileno(), 1 << 16).decode()
+        with contextlib.suppress(ValueError):
+            if len(json.loads(text + "}}")["hosts"]) == hosts:
+                return text
+
+
 def _line(process: subprocess.Popen[str]) -> Any:
     assert process.stdout is not None
     return json.loads(process.stdout.readline())
@@ -66,17 +79,20 @@ def _line(process: subprocess.Popen[str]) -> Any:
 
 def test_finished_hosts_can_be_read_before_the_run_ends(tmp_path: Path, make_sshd: Callable[..., PlainSshd]) -> None:
     site, sshd = tmp_path / "site", make_sshd(config=["MaxStartups 100"])
-    options = ["--ssh-config", "ssh_config", "--forks", "64", "--yes", "--json-lines", "--json-into", "report.json"]
+    options = ["--ssh-config", "ssh_config", "--forks", "64", "--yes", "--json-into", "report.json"]
     argv = [sys.executable, "-m", "statecfg", "apply", "-i", "inventory.yml", *options, "site.yml"]
+    others = SOUND + CLOSED + len(FAULTS) - 1
     with serving(site) as served, (served.root / "err").open("w") as errors:
         _inventory(site, sshd)
         with (site / "locked/lock").open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             env = {**os.environ, "PYTHONPATH": str(ROOT), "STATECFG_STORE": served.store}
-            run = subprocess.Popen(argv, cwd=site, env=env, stdout=subprocess.PIPE, stderr=errors, text=True)
+            run = subprocess.Popen(
+                [*argv, "--json-lines"], cwd=site, env=env, stdout=subprocess.PIPE, stderr=errors, text=True
+            )
             try:
                 first = _line(run)
-                lines = [_line(run) for _ in range(SOUND + CLOSED + len(FAULTS) - 1)]
+                lines = [_line(run) for _ in range(others)]
                 with browsing() as program, paged(program) as page:
                     signed_in(page, served).evaluate(f"location.hash = '#/runs/{first['run']}'")
                     hosts = page.locator("details.fold.host")
@@ -94,6 +110,22 @@ def test_finished_hosts_can_be_read_before_the_run_ends(tmp_path: Path, make_ssh
             finally:
                 run.kill()
                 run.communicate()
+        # All lines together are the report that other forms contain.
+        report = json.loads((site / "report.json").read_text())
+        (site / "go").unlink()
+        stopped = subprocess.Popen([*argv, "--json"], cwd=site, env=env, stdout=subprocess.PIPE, stderr=errors)
+        try:
+            early = _document(stopped, others)
+            stopped.send_signal(signal.SIGINT)
+            (site / "go").touch()
+            late, _ = stopped.communicate(timeout=60)
+        finally:
+            stopped.kill()
+            stopped.communicate()
+    assert stopped.returncode == 130
+    document = json.loads(early + late.decode())
+    assert "slow" not in json.loads(early + "}}")["hosts"]
+    assert document == json.loads((site / "report.json").read_text())
     assert first["type"] == "begin"
     assert len(first["hosts"]) == SOUND + CLOSED + len(FAULTS)
     assert Counter(line["report"]["status"] for line in lines) == STATUSES
@@ -101,6 +133,4 @@ def test_finished_hosts_can_be_read_before_the_run_ends(tmp_path: Path, make_ssh
     last, end = map(json.loads, rest.splitlines())
     assert (last["host"], last["report"]["status"], end["type"]) == ("slow", "ok", "end")
     del end["type"]
-    # All lines together are the report that other forms contain.
-    report = json.loads((site / "report.json").read_text())
     assert {**end, "hosts": {line["host"]: line["report"] for line in (*lines, last)}} == report
