@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib.machinery
 import importlib.util
-import inspect
 import os
 import re
 import sys
@@ -17,7 +16,6 @@ from typing import Any
 import hy  # type: ignore[import-untyped]  # Hy has no type stubs
 import hy.compiler  # type: ignore[import-untyped]  # as above
 import hy.errors  # type: ignore[import-untyped]  # as above
-import hy.macros  # type: ignore[import-untyped]  # as above
 import hy.reader  # type: ignore[import-untyped]  # as above
 from hy.compiler import hy_compile
 from hy.reader import read_many
@@ -30,10 +28,6 @@ from statecfg.remote.graph.errors import StatecfgError
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 unmangle = hy.unmangle
-# `require` only needs the frame of its caller. `inspect.stack` also searches all modules for the source of each frame.
-hy.macros.inspect = types.SimpleNamespace(
-    **{**vars(inspect), "stack": lambda: [(sys._getframe(1),), (sys._getframe(2),)]}
-)
 
 
 class BadForm(StatecfgError):

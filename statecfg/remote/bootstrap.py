@@ -133,19 +133,33 @@ def ask(sha: str, frames: "List[Frame]") -> "Iterator[bytes]":
             frames.append((header, body))
 
 
-def fetch(sha: str, kept: bytes, pieces: "Callable[[str], Iterable[bytes]]") -> bytes:
-    """Return a part of the executor; request it from the controller if the cached one is missing or damaged."""
+def inflated(sha: str, packed: bytes) -> "Optional[bytes]":
+    """Return the text of a part of the executor; None if it is missing or damaged."""
     from hashlib import sha256
 
-    if sha256(kept).hexdigest() == sha:
-        return kept
+    stream = zlib.decompressobj()
+    try:
+        text = stream.decompress(packed)
+    except zlib.error:
+        return None
+    return text if stream.eof and not stream.unused_data and sha256(text).hexdigest() == sha else None
+
+
+def fetch(sha: str, folder: "Optional[str]", pieces: "Callable[[str], Iterable[bytes]]") -> bytes:
+    """Return the text of a part of the executor; request it from the controller if no sound one is cached."""
+    kept = load(os.path.join(folder or "/nonexistent", sha))
+    text = inflated(sha, kept)
+    if text is not None:
+        return text
     if kept:
         warnings.append("the cached executor on this host was damaged; statecfg sent it again")
     bundle = b"".join(pieces(sha))
-    if sha256(bundle).hexdigest() != sha:
+    text = inflated(sha, bundle)
+    if text is None:
         sys.stderr.write("the executor arrived damaged\n")
         sys.exit(95)
-    return bundle
+    keep(folder, sha, bundle)
+    return text
 
 
 def default_file(name: str, package: int) -> str:
@@ -164,18 +178,13 @@ def unpack(sha: str, pieces: "Callable[[str], Iterable[bytes]]") -> "Dict[str, A
     :param pieces: requests a part from the controller, and yields its pieces
     """
     folder = cache()
-    cached = os.path.join(folder or "/nonexistent", sha)
     tag = "%s.%s" % (sha, sys.implementation.cache_tag)
-    packed = load("%s.%s" % (cached, sys.implementation.cache_tag))
+    packed = load(os.path.join(folder or "/nonexistent", tag))
     payload = memoryview(packed)[4:]
     # Bytecode is valid for one version of Python only, so the checksum includes its magic number.
     start = zlib.crc32(MAGIC + sha.encode())
     if len(packed) < 5 or struct.pack(">I", zlib.crc32(payload, start)) != packed[:4]:
-        kept = load(cached)
-        bundle = fetch(sha, kept, pieces)
-        if bundle is not kept:
-            keep(folder, sha, bundle)
-        head, *sources = zlib.decompress(bundle).decode().split("\0")
+        head, *sources = fetch(sha, folder, pieces).decode().split("\0")
         modules = {}
         for (name, about), source in zip(json.loads(head).items(), sources):
             package, filename = about if isinstance(about, list) else (bool(about), default_file(name, about))

@@ -16,7 +16,7 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from statecfg.resources.shared.commands import RARE
 from statecfg.run import host_modules
 from statecfg.run.stripping_cache import cache
 
-LEVEL = 6  # of compression, in every run; level 9 takes twice as long to save 0.4 %
+LEVEL = 6  # of compression; level 9 takes twice as long to save 0.4 %
 _BOOTSTRAP = Path(statecfg.__file__).parent / "remote" / "bootstrap.py"
 # A host tries these in this order. A Python that is too old exits with status 96, and the host tries the next one.
 PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 7, -1)), "/usr/libexec/platform-python")
@@ -41,15 +41,20 @@ _LAUNCH = (
 
 @dataclass(frozen=True)
 class Part:
-    """Modules in the form in which they are sent.
+    """Modules for hosts.
 
-    :param data: module name → [is it a package, file name] as JSON (only 0 or 1 if the file name follows from the
-        name), and then the modules' sources in the same order, separated by NUL and compressed together
-    :param sha256: the digest of `data`, under which hosts keep it
+    :param text: module name → [is it a package, file name] as JSON (only 0 or 1 if the file name follows from the
+        name), and then the modules' sources in the same order, separated by NUL
+    :param sha256: the digest of `text`, under which hosts keep it
     """
 
-    data: bytes
+    text: bytes
     sha256: str
+
+    @cached_property
+    def data(self) -> bytes:
+        """The text as it is sent, compressed. Most hosts have it already."""
+        return zlib.compress(self.text, LEVEL)
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ def more_types(types: Iterable[str], sent: Bundle) -> dict[str, Part]:
     missing = [build(types).modules[name] for name in sorted({*types} - {*sent.modules})]
     if not missing:
         return {}
-    part = Part(*_packed(host_modules.of_types(missing)))
+    part = Part(*_joined(host_modules.of_types(missing)))
     cache().keep()
     return {part.sha256: part}
 
@@ -167,14 +172,14 @@ def check() -> None:
 def _build(modules: tuple[tuple[str, str], ...]) -> Bundle:
     contents = {**host_modules.core(), **host_modules.of_types(module for _, module in modules)}
     cache().keep()
-    return Bundle(*_packed(contents), dict(modules))
+    return Bundle(*_joined(contents), dict(modules))
 
 
 @lru_cache(maxsize=len(host_modules.PARTS))
 def _part(name: str) -> Part:
     modules = host_modules.of_part(name)
     cache().keep()
-    return Part(*_packed(modules))
+    return Part(*_joined(modules))
 
 
 def _about(name: str, package: bool, file: str) -> int | tuple[bool, str]:
@@ -184,12 +189,11 @@ def _about(name: str, package: bool, file: str) -> int | tuple[bool, str]:
     return int(package) if file == default else (package, file)
 
 
-def _packed(modules: Mapping[str, host_modules.Module]) -> tuple[bytes, str]:
+def _joined(modules: Mapping[str, host_modules.Module]) -> tuple[bytes, str]:
     head = {name: _about(name, *modules[name][:2]) for name in sorted(modules)}
     sources = (modules[name][2] for name in head)
-    text = "\0".join([json.dumps(head, separators=(",", ":")), *sources])
-    data = zlib.compress(text.encode(), LEVEL)
-    return data, hashlib.sha256(data).hexdigest()
+    text = "\0".join([json.dumps(head, separators=(",", ":")), *sources]).encode()
+    return text, hashlib.sha256(text).hexdigest()
 
 
 @lru_cache(maxsize=1)

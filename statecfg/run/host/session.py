@@ -228,7 +228,7 @@ class HostSession:
             case frames.Need():
                 for pieces in self.supplies.answer(frame, self.request.definition):
                     yield actions.Send(pieces)
-                self.deadlines.sent(len(self.request.bundle.data))
+                self.deadlines.sent(len(self.request.bundle.text))
             case frames.Hook():
                 yield self._hook(frame)
             case frames.Login():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,7 +63,8 @@ def flip(data: bytes) -> bytes:
 def older(data: bytes) -> bytes:
     modules = sent.unpacked(data)
     package, file, _ = modules["statecfg.remote.session"]
-    return bundle._packed({**modules, "statecfg.remote.session": (package, file, EVIL)})[0]
+    text, _ = bundle._joined({**modules, "statecfg.remote.session": (package, file, EVIL)})
+    return zlib.compress(text)
 
 
 @pytest.mark.parametrize(

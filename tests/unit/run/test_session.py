@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -21,7 +22,7 @@ from statecfg.run.host.session import AGAIN, HostSession
 from statecfg.run.host.state import State
 from tests.each import each
 
-BUNDLE = Bundle(b"executor" * 40_000, "5" * 64, {})
+BUNDLE = Bundle(random.Random(5).randbytes(320_000), "5" * 64, {})  # it can't be compressed
 HELLO = {"type": "hello", "protocol": wire.PROTOCOL, "pid": 7, "python": "3.11.2"}
 END = {"type": "end", "status": "ok"}
 HOOK = {"name": "guard", "where": "controller"}
