@@ -239,7 +239,7 @@ def run(
         preflight.check(hosts, _settings(how) if engine.here else None, how.forks or 1, wait)
         options = fleet.Options(
             mode=mode,
-            access=fleet.Access(_settings(how), password=password, connect=engine.connect),
+            access=fleet.Access(_settings(how), password=password, connect=engine.connect, load=engine.load),
             limits=fleet.Limits(
                 how.forks or 1,
                 bool(how.keep_going),
@@ -260,9 +260,8 @@ def run(
         if events is not None:
             options = replace(options, run=events.run, join=events.join)
         options = replace(options, run=options.run or uuid.uuid4().hex[:12])
-        streamed = Streamed(output.stream, work, interaction.redactor, events)
-        listen, settled = streamed.begin(options, interaction.progress)
-        report = fleet.run(work.jobs, options, listen, work.awaited, settled)
+        streamed = Streamed(output.stream, work, interaction.redactor, events, options)
+        report = fleet.run(work.jobs, options, interaction.progress, work.awaited, streamed)
     report = known_facts.with_ages(report, work, streamed.began)
     clean = interaction.redactor.report(lifecycle.complete(report, work, events))
     if events is not None:

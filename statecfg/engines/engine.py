@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
 from statecfg import transport
@@ -49,6 +50,9 @@ class Engine(Protocol):
     here: bool
     warnings: tuple[str, ...]
 
+    def load(self, targets: Iterable[Target]) -> None:
+        """Load what `connect` needs for these targets; see `statecfg.transport.load`."""
+
     def connect(self, target: Target, settings: SshSettings | None = None) -> Connection:
         """Connect to a host; see `statecfg.transport.connect`."""
 
@@ -61,6 +65,10 @@ class Threads:
 
     here = True
     warnings: tuple[str, ...] = ()
+
+    def load(self, targets: Iterable[Target]) -> None:
+        """Load what `connect` needs for these targets; see `statecfg.transport.load`."""
+        transport.load(targets)
 
     def connect(self, target: Target, settings: SshSettings | None = None) -> Connection:
         """Connect to a host; see `statecfg.transport.connect`."""
@@ -91,6 +99,9 @@ class WorkerEngine:
             self.close()
             raise InvalidInput([problem("SC0453", "; ".join(unfit.values()) or "the engine has no workers", HINT)])
         self.warnings = tuple(f"{why}; it is not used" for why in unfit.values())
+
+    def load(self, targets: Iterable[Target]) -> None:
+        """Load nothing: the workers connect."""
 
     def connect(self, target: Target, settings: SshSettings | None = None) -> Connection:
         """Connect to a host from a worker, or from here if it is this machine; see `statecfg.transport.connect`.

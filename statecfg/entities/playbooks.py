@@ -264,7 +264,7 @@ def _done(order: _Order, work: Work, mode: str, bus: Bus) -> Report:
     jobs = [replace(job, host=_become(job.host, order.project)) for job in work.jobs]
     options = fleet.Options(
         mode=mode,
-        access=fleet.Access(connections, connect=engine.connect),
+        access=fleet.Access(connections, connect=engine.connect, load=engine.load),
         limits=fleet.Limits(
             settings.forks or 16,
             bool(settings.keep_going),

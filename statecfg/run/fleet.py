@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HostStatus, Mode
@@ -90,18 +90,28 @@ class Options:
     join: Callable[[Options, Sequence[Job]], tuple[Options, Sequence[Job]]] | None = None
 
 
+class Readers(Protocol):
+    """Read the reports of hosts during the run."""
+
+    def settled(self) -> None:
+        """Note that all definitions are valid, and the user has agreed: no error can end the run from now on."""
+
+    def finished(self, name: str, report: HostData) -> None:
+        """Read the report of a host, which no longer changes. Several threads call this at the same time."""
+
+
 def run(
     jobs: Sequence[Job],
     options: Options,
     listen: Callable[[Event], None],
     awaited: Awaited | None = None,
-    settled: Callable[[], None] = lambda: None,
+    readers: Readers | None = None,
 ) -> Report:
     """Run on all hosts; return the report (format 1).
 
     :param listen: called with every event, one at a time, from different threads
     :param awaited: completes the jobs of hosts that wait for facts; None if there are none
-    :param settled: called when all definitions are valid, and the user has agreed: no error can end the run afterwards
+    :param readers: are told of the hosts' reports; None if there are none
     :raises Exception: any error of `options.join`
     :raises InvalidInput: a definition that depends on facts is wrong; no host was changed
     """
@@ -109,12 +119,15 @@ def run(
     folding = Folding() if len(jobs) > 1 else None
 
     def emit(host: str, kind: str, data: Mapping[str, Any]) -> None:
-        if kind == RunEvent.FINISHED and folding is not None:
-            folding.fold(data["report"])
         with lock:
             if kind == RunEvent.FINISHED:
                 ledgers.finished(host, data["report"])
             listen(Event(host, kind, data))
+        if kind == RunEvent.FINISHED:
+            if folding is not None:
+                folding.fold(data["report"])
+            if readers is not None:
+                readers.finished(host, data["report"])
 
     order = CommonRequest(
         options.run or uuid.uuid4().hex[:12],
@@ -135,6 +148,7 @@ def run(
     # An error in a definition, such as a node type that can't be sent, ends the run here, before any session starts.
     requests = [_request(job, options, order, awaited) for job in jobs]
     sessions = Sessions(requests, driver, slots, options.limits.connect_rate, options.cancel)
+    options.access.load(request.target for request in requests)
     sessions.start()
     try:
         joined.join(options, jobs)
@@ -146,8 +160,8 @@ def run(
     if gate is not None and options.confirm is not None:
         gate.waiting.wait()
         gate.answer = options.confirm(_report(order, playbook, sessions.reports))
-    if gate is None or gate.answer:
-        settled()
+    if readers is not None and (gate is None or gate.answer):
+        readers.settled()
     sessions.wait()
     report = _report(order, playbook, sessions.reports)
     for name, host in report["hosts"].items():

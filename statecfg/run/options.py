@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from statecfg.transport import Connection, SshSettings, Target, connect
+from statecfg.transport import Connection, SshSettings, Target, connect, load
 from statecfg.transport.become import Become
 
 PATIENCE = 1800.0  # seconds without progress (heartbeats don't count), in addition to the nodes' own time limits
@@ -20,12 +20,14 @@ class Access:
     :param become: the user to become on every host; None to use the inventory
     :param password: for hosts that become another user because of the inventory
     :param connect: connects to a host, like `transport.connect`; engines with workers have another one
+    :param load: prepares connections to hosts, like `transport.load`
     """
 
     settings: SshSettings | None = None
     become: Become | None = None
     password: str | None = field(default=None, repr=False)
     connect: Callable[[Target, SshSettings | None], Connection] = connect
+    load: Callable[[Iterable[Target]], None] = load
 
 
 @dataclass(frozen=True)

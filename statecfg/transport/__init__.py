@@ -5,7 +5,7 @@ Importing this module is cheap: `connect` loads the transport that a target need
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol
@@ -39,6 +39,7 @@ __all__ = [
     "Unreachable",
     "WorkerLost",
     "connect",
+    "load",
 ]
 
 LOCAL = "@local"
@@ -149,6 +150,15 @@ class SshSettings:
     channel_timeout: float = 10.0
 
 
+def load(targets: Iterable[Target]) -> None:
+    """Load the modules that `connect` needs for some targets.
+
+    Call it before the threads that connect: if two threads import at the same time, both take far longer.
+    """
+    for name in {_transport(target) for target in targets} & TRANSPORTS.keys():
+        import_module(f"{__name__}.{TRANSPORTS[name]}")
+
+
 def connect(target: Target, settings: SshSettings | None = None) -> Connection:
     """Connect to a host: verify its key, then log in.
 
@@ -157,10 +167,14 @@ def connect(target: Target, settings: SshSettings | None = None) -> Connection:
     :returns: an open connection, which the caller must close
     :raises TransportError: the connection failed
     """
-    name = "local" if target.name == LOCAL else target.transport
+    name = _transport(target)
     if name not in TRANSPORTS:
         raise Unreachable(target.name, f"unknown transport {name!r}", f"use one of: {', '.join(TRANSPORTS)}")
     # Each of these modules has a function `connect` with these parameters.
-    transport = import_module(f"statecfg.transport.{TRANSPORTS[name]}")
+    transport = import_module(f"{__name__}.{TRANSPORTS[name]}")
     connection: Connection = transport.connect(target, settings or SshSettings())
     return connection
+
+
+def _transport(target: Target) -> str:
+    return "local" if target.name == LOCAL else target.transport

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from statecfg.dialects import load
-from statecfg.graph import declare
+from statecfg.graph import recording
 from statecfg.graph.graph import merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.plays import HostContext, evaluate
@@ -80,7 +80,7 @@ def test_long_playbook_is_read_in_linear_time(tmp_path: Path) -> None:
 
 
 def test_too_many_nodes_are_refused_before_all_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(declare, "MAX_NODES", 1000)
+    monkeypatch.setattr(recording, "MAX_NODES", 1000)
     path = tmp_path / "endless.py"
     path.write_text(
         f"{HEADER}    import itertools\n"
