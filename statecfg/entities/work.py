@@ -37,7 +37,9 @@ from statecfg.store.entities import queue as entity_queue
 from statecfg.store.entities import tables
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
+    from sqlalchemy import Row
+
+    from statecfg.store.connection import Connection
 
 LONGEST = 4096  # characters of a behavior's short strings
 CANNOT_RESOLVE = "RDE_CANNOT_RESOLVE"

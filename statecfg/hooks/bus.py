@@ -30,8 +30,6 @@ from statecfg.units import in_run
 from statecfg.units.state import Tell
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from statecfg.hooks.around import CallResult
     from statecfg.hooks.exec.engine import Engine
     from statecfg.hooks.http.asking import Fired
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     from statecfg.run.job import Job
     from statecfg.run.prepare import Work
     from statecfg.run.report_model import Unit
+    from statecfg.store.connection import Connection
     from statecfg.store.hooks.records import Policy
     from statecfg.store.hosts import HostRecord
     from statecfg.store.left_hosts import LeftHost

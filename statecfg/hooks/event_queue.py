@@ -14,11 +14,10 @@ from statecfg.store import hosts
 from statecfg.store.hooks import queue
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from statecfg.hooks.exec.engine import Engine
     from statecfg.hooks.store_problems import StoreProblems
     from statecfg.remote.hooks.result import Judged
+    from statecfg.store.connection import Connection
     from statecfg.store.hooks.records import HookObject
 
 DRAIN = 120.0  # seconds that the end of a run waits for hooks that are still queued

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from statecfg.playbook.project import Project
     from statecfg.remote.hooks.result import Judged
+    from statecfg.store.connection import Connection
     from statecfg.store.database import Store
     from statecfg.store.hooks.records import HookObject
     from statecfg.store.hosts import HostRecord

@@ -12,7 +12,7 @@ from statecfg.store import StoreError, runs
 from statecfg.store.database import Store
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from statecfg.store.connection import Connection
 
 
 class RunMark:

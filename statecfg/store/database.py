@@ -7,19 +7,18 @@ import getpass
 import os
 import secrets
 import socket
-import sqlite3
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
-from sqlalchemy import Connection, create_engine, exc, pool
-
-from statecfg.store import migrations, postgresql, sqlite
-from statecfg.store.errors import Busy, StoreError
+from statecfg.store import migrations, sqlite
+from statecfg.store.connection import Connection, row_of
+from statecfg.store.errors import Again, Busy, Lost, StoreError, Unmade
 from statecfg.store.group_commit import GroupCommit
 
 if TYPE_CHECKING:
@@ -27,6 +26,33 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BUSY = sqlite.BUSY
+
+
+class Database(Protocol):
+    """A SQLite file or a PostgreSQL server: its connections and transactions."""
+
+    shared: bool
+
+    def reading(self) -> AbstractContextManager[Connection]:
+        """Provide a connection that sees one state of the database."""
+
+    def writing(self) -> AbstractContextManager[Connection]:
+        """Provide a connection that writes, and commit at the end."""
+
+    def failing(self) -> AbstractContextManager[None]:
+        """Convert the database's exceptions into StoreError."""
+
+    def marked(self, connection: Connection, mark: str) -> bool:
+        """Store the mark of a transaction; return False if an earlier attempt of it has already succeeded."""
+
+    def forget_marks(self, connection: Connection) -> None:
+        """Delete old marks."""
+
+    def empty(self, connection: Connection) -> bool:
+        """Return whether the database does not contain statecfg's schema."""
+
+    def close(self) -> None:
+        """Close every connection."""
 
 
 class Store:
@@ -42,24 +68,14 @@ class Store:
         self.address, self.project = address, project
         self._pid = os.getpid()
         self._writer = threading.Lock()
-        self._opened = self._wrote = False
+        self._wrote = False
         self._changes = GroupCommit(self._attempt, self.label, 6 * BUSY)
-        if address.path is not None:
-            sqlite.prepare(address, lambda path: _fill(path, address.label))
-        self._engine = self._create_engine()
+        self._database = _database(address)
         try:
             self._upgrade(migrate or address.path is not None)
         except BaseException:
             self.close()
             raise
-        self._opened = True
-
-    def _create_engine(self) -> Any:
-        path = self.address.path
-        size: dict[str, Any] = {"pool_size": 5, "max_overflow": 20, "pool_timeout": 60, "hide_parameters": True}
-        if path is not None:
-            return create_engine("sqlite://", creator=lambda: sqlite.connect(path), poolclass=pool.QueuePool, **size)
-        return postgresql.engine(self.address, **size)
 
     @property
     def label(self) -> str:
@@ -84,11 +100,8 @@ class Store:
 
         :raises StoreError: the store can't be read
         """
-        with self._connected() as connection:
-            if self.shared:
-                connection = connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-            else:
-                connection.exec_driver_sql("BEGIN")
+        self.check_process()
+        with self._database.reading() as connection:
             yield connection
 
     @contextlib.contextmanager
@@ -102,18 +115,13 @@ class Store:
         :raises Busy: another process writes for longer than 10 s, or another thread for longer than 60 s
         :raises StoreError: the store can't be written
         """
+        self.check_process()
         if not self._writer.acquire(timeout=6 * BUSY):
             raise Busy(f"{self.label}: another thread has written for {6 * BUSY:.0f} s")
         try:
-            with self._connected() as connection:
-                connection.exec_driver_sql(postgresql.BEGIN if self.shared else "BEGIN IMMEDIATE")
+            with self._database.writing() as connection:
                 self._wrote = True
                 yield connection
-                try:
-                    connection.commit()
-                except exc.DBAPIError:
-                    connection.invalidate()  # after a failed commit, SQLite's transaction may still be open
-                    raise
         finally:
             self._writer.release()
 
@@ -140,17 +148,17 @@ class Store:
         """
         mark = uuid.uuid4().hex
         results: list[T] = []
-        lost: postgresql.Lost | None = None
+        lost: Lost | None = None
         for pause in (0.1, 0.2, 0.4, 0.8, None):
             try:
                 with self.transaction() as connection:
-                    if self.shared and not postgresql.marked(connection, mark):
+                    if not self._database.marked(connection, mark):
                         return results[-1]
                     results.append(function(connection))
                 break
             except StoreError as problem:
-                lost = problem if isinstance(problem, postgresql.Lost) else lost
-                if pause is None or not (lost or isinstance(problem, postgresql.Again)):
+                lost = problem if isinstance(problem, Lost) else lost
+                if pause is None or not (lost or isinstance(problem, Again)):
                     raise lost or problem from None
                 time.sleep(pause * secrets.randbelow(1000) / 1000)
         return results[-1]
@@ -161,10 +169,10 @@ class Store:
             return self._version(connection)
 
     def _version(self, connection: Connection) -> int:
-        version = connection.exec_driver_sql(migrations.FIND).scalar_one_or_none()
-        if version is None:
+        row = row_of(connection, "SELECT version FROM schema_version")
+        if row is None:
             raise StoreError(f"{self.label}: it is damaged: the version of its schema is missing", sqlite.RESTORE)
-        return int(version)
+        return int(row["version"])
 
     def check(self) -> list[str]:
         """Check the store for damage.
@@ -176,7 +184,7 @@ class Store:
         """
         path = self.address.path
         if path is not None:
-            with self._failing():
+            with self._database.failing():
                 return sqlite.check(path)
         with self.reading() as connection:
             for table in migrations.complete_metadata().sorted_tables:
@@ -193,7 +201,7 @@ class Store:
         if path is None:
             raise StoreError(f"{self.label}: PostgreSQL makes its own backups", "use pg_dump")
         try:
-            with self._failing():
+            with self._database.failing():
                 sqlite.backup(path, target)
         except OSError as problem:
             raise StoreError(f"{target}: it can't be written: {problem.strerror}", "choose another file") from None
@@ -205,8 +213,8 @@ class Store:
         if self.shared and self._wrote:
             # If this fails, the next process that closes the store does it.
             with contextlib.suppress(StoreError), self.transaction() as connection:
-                postgresql.forget_marks(connection)
-        self._engine.dispose()
+                self._database.forget_marks(connection)
+        self._database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -231,7 +239,7 @@ class Store:
                 "`statecfg store migrate` upgrades it; older versions of statecfg can then no longer use it",
             )
         with self.transaction() as connection:
-            version = self._version(connection) if version or not postgresql.empty(connection) else 0
+            version = self._version(connection) if version or not self._database.empty(connection) else 0
             if version < migrations.SCHEMA:
                 migrations.forward(connection, version)
 
@@ -239,35 +247,8 @@ class Store:
         """Return the version of the schema; 0 if there is no schema."""
         try:
             return self.schema()
-        except postgresql.Unmade:
+        except Unmade:
             return 0
-
-    @contextlib.contextmanager
-    def _connected(self) -> Iterator[Connection]:
-        with self._failing(), self._engine.connect() as connection:
-            yield connection
-
-    @contextlib.contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Convert the database's exceptions into StoreError."""
-        self.check_process()
-        try:
-            yield
-        except exc.TimeoutError:
-            raise Busy(f"{self.label}: no connection became free within 60 s") from None
-        except exc.IntegrityError:
-            raise  # a bug in statecfg
-        except exc.DBAPIError as problem:
-            if isinstance(problem.orig, sqlite3.Error):
-                raise sqlite.explain(problem.orig, self.label) from None
-            raise postgresql.explain(problem, self.address, self._opened) from None
-        except sqlite3.Error as problem:
-            raise sqlite.explain(problem, self.label) from None
-        except UnicodeDecodeError:
-            if self.shared:
-                raise
-            # Python can't decode SQLite's error message.
-            raise StoreError(f"{self.label}: it is damaged", sqlite.RESTORE) from None
 
     def check_process(self) -> None:
         """Check that this process opened the store.
@@ -281,15 +262,12 @@ class Store:
             )
 
 
-def _fill(path: Path, label: str) -> None:
-    """Write an empty store into a new file."""
-    engine = create_engine("sqlite://", creator=lambda: sqlite.connect(path), poolclass=pool.NullPool)
-    try:
-        with engine.connect() as connection:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            migrations.forward(connection, 0)
-            connection.commit()
-    except exc.DBAPIError as problem:
-        if not isinstance(problem.orig, sqlite3.Error):
-            raise
-        raise sqlite.explain(problem.orig, label) from None
+def _database(address: Address) -> Database:
+    """Return the database at an address. Only PostgreSQL always needs SQLAlchemy."""
+    if address.path is None:
+        from statecfg.store.postgresql import PostgresqlDatabase
+
+        return PostgresqlDatabase(address)
+    from statecfg.store.sqlite_database import SqliteDatabase
+
+    return SqliteDatabase(address)

@@ -19,3 +19,15 @@ class StoreError(StatecfgError):
 
 class Busy(StoreError):
     """Another process or thread holds the lock or writes to the store."""
+
+
+class Lost(StoreError):
+    """The connection to a PostgreSQL server was lost. Whether the last change was stored is unknown."""
+
+
+class Again(StoreError):
+    """The transaction conflicted with another one. A retry may succeed."""
+
+
+class Unmade(StoreError):
+    """The PostgreSQL database does not contain statecfg's schema."""

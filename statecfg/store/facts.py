@@ -6,13 +6,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select
-
 from statecfg.facts.catalogue import NAMES, OWN, wrong_fact
 from statecfg.facts.recorded import Recorded
 from statecfg.store import hosts
+from statecfg.store.connection import Connection, from_json, to_json
 from statecfg.store.database import Store
-from statecfg.store.tables import host, host_fact
 
 
 def keep(store: Store, name: str, values: Mapping[str, Any]) -> None:
@@ -25,9 +23,9 @@ def keep(store: Store, name: str, values: Mapping[str, Any]) -> None:
 
     def enter(connection: Connection) -> None:
         number = hosts.ensure(connection, store.project, name).id
-        connection.execute(delete(host_fact).where(host_fact.c.host == number, host_fact.c.name.in_([*values])))
-        rows = [{"host": number, "name": fact, "value": value, "at": now} for fact, value in values.items()]
-        connection.execute(insert(host_fact), rows)
+        rows = [{"host": number, "name": fact, "value": to_json(value), "at": now} for fact, value in values.items()]
+        connection.change("DELETE FROM host_fact WHERE host = :host AND name = :name", *rows)
+        connection.change("INSERT INTO host_fact (host, name, value, at) VALUES (:host, :name, :value, :at)", *rows)
 
     if values:
         store.attempt(enter)
@@ -45,12 +43,17 @@ def known(store: Store) -> dict[str, Recorded]:
         usual = {fact: value for fact, value in usual.items() if not wrong_fact(fact, value)}
         values[record.name] = usual
         times[record.name] = dict.fromkeys(usual, record.last_checkin or 0.0)
-    columns = select(host.c.name.label("of"), host_fact.c.name, host_fact.c.value, host_fact.c.at)
+    query = (
+        "SELECT host.name AS host, host_fact.name, host_fact.value, host_fact.at FROM host_fact"
+        " JOIN host ON host_fact.host = host.id WHERE host.project = :project"
+    )
     with store.reading() as connection:
-        for row in connection.execute(columns.join(host).where(host.c.project == store.project)):
-            known = row.name in NAMES or row.name.startswith(f"{OWN}.")
-            if not known or wrong_fact(row.name, row.value):
-                continue  # another version of statecfg stored it
-            if row.of in values and row.at >= times[row.of].get(row.name, 0.0):
-                values[row.of][row.name], times[row.of][row.name] = row.value, row.at
+        rows = connection.rows(query, project=store.project)
+    for row in rows:
+        host, name, value, at = row["host"], row["name"], from_json(row["value"]), row["at"]
+        known = name in NAMES or name.startswith(f"{OWN}.")
+        if not known or wrong_fact(name, value):
+            continue  # another version of statecfg stored it
+        if host in values and at >= times[host].get(name, 0.0):
+            values[host][name], times[host][name] = value, at
     return {name: Recorded(facts, times[name]) for name, facts in values.items()}

@@ -6,8 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection
-
+from statecfg.store.connection import Connection
 from statecfg.store.errors import Busy, StoreError
 
 T = TypeVar("T")

@@ -9,8 +9,7 @@ from sqlalchemy import select
 
 from statecfg.store.database import Store
 from statecfg.store.hosts import HostRecord
-from statecfg.store.runs import of_project
-from statecfg.store.tables import run, run_host
+from statecfg.store.tables import of_project, run, run_host
 
 # Statuses of a host in a run, worst first.
 WORST_FIRST = ("failed", "unknown", "unreachable", "refused", "locked", "cancelled", "ok")
@@ -49,7 +48,7 @@ def last_runs(store: Store, hosts: Sequence[HostRecord]) -> Mapping[str, list[La
     wanted = {host.name: {_in_project(playbook) for playbook in host.playbooks} for host in hosts}
     unfinished = {host.name for host in hosts if host.last_checkin is not None}
     columns = (run_host.c.host, run_host.c.status, run.c.id, run.c.playbook, run.c.started)
-    query = select(*columns).join(run, run.c.id == run_host.c.run).where(of_project(store, run.c.project))
+    query = select(*columns).join(run, run.c.id == run_host.c.run).where(of_project(store.project, run.c.project))
     if len(hosts) == 1:
         query = query.where(run_host.c.host == hosts[0].name)
     query = query.order_by(run.c.started.desc(), run.c.id)

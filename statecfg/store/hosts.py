@@ -11,11 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, delete, func, insert, or_, select, update
-
 from statecfg.remote.graph.events import HostEvent
+from statecfg.store.connection import Connection, Row, from_json, row_of, to_json
 from statecfg.store.database import Store
-from statecfg.store.tables import binding, host
 
 # Facts that change between runs although the host did not change.
 VOLATILE = frozenset({"boot_id", "user"})
@@ -76,14 +74,16 @@ def check_in(store: Store, name: str, facts: Mapping[str, Any], ledger: str, boo
             )
             if true
         ]
-        values = {
-            "facts": dict(facts),
-            "ledger": ledger or record.ledger,
-            "boot_id": boot_id or record.boot_id,
-            "registered": now if record.registered is None else record.registered,
-            "last_checkin": now,
-        }
-        connection.execute(_CHANGE, {**values, "of_host": record.id})
+        connection.change(
+            "UPDATE host SET facts = :facts, ledger = :ledger, boot_id = :boot_id, registered = :registered,"
+            " last_checkin = :now WHERE id = :id",
+            facts=to_json(dict(facts)),
+            ledger=ledger or record.ledger,
+            boot_id=boot_id or record.boot_id,
+            registered=now if record.registered is None else record.registered,
+            now=now,
+            id=record.id,
+        )
         return events
 
     return store.attempt(enter)
@@ -109,7 +109,7 @@ def named(store: Store, names: Collection[str]) -> dict[str, HostRecord]:
 def by_number(store: Store, number: int) -> HostRecord | None:
     """Return the host with this number, of any project; None if there is none."""
     with store.reading() as connection:
-        row = connection.execute(select(host).where(host.c.id == number)).one_or_none()
+        row = row_of(connection, f"SELECT {_COLUMNS} FROM host WHERE id = :id", id=number)
         return None if row is None else _bound(connection, row)
 
 
@@ -117,11 +117,12 @@ def every(store: Store) -> list[HostRecord]:
     """Return all hosts, sorted by name."""
     with store.reading() as connection:
         bound: dict[int, list[str]] = {}
-        for number, playbook in connection.execute(select(binding.c.host, binding.c.playbook)):
-            bound.setdefault(number, []).append(playbook)
-        mine = select(host).where(host.c.project.in_(("", store.project))).order_by(host.c.name, host.c.project)
-        rows = {row.name: row for row in connection.execute(mine)}  # the project's own comes last
-        return [_record(row, bound.get(row.id, [])) for row in rows.values()]
+        for row in connection.rows("SELECT host, playbook FROM binding"):
+            bound.setdefault(row["host"], []).append(row["playbook"])
+        mine = f"SELECT {_COLUMNS} FROM host WHERE project IN ('', :project) ORDER BY name, project"
+        # The project's own host comes last.
+        rows = {row["name"]: row for row in connection.rows(mine, project=store.project)}
+        return [_record(row, bound.get(row["id"], [])) for row in rows.values()]
 
 
 def tag(store: Store, name: str, tags: Iterable[str]) -> HostRecord:
@@ -138,7 +139,7 @@ def _with_tags(store: Store, name: str, more: set[str], less: set[str]) -> HostR
     def change(connection: Connection) -> HostRecord:
         record = ensure(connection, store.project, name)
         tags = sorted((set(record.tags) | more) - less)
-        connection.execute(update(host).where(host.c.id == record.id).values(tags=tags))
+        connection.change("UPDATE host SET tags = :tags WHERE id = :id", tags=to_json(tags), id=record.id)
         return ensure(connection, store.project, name)
 
     return store.attempt(change)
@@ -171,17 +172,20 @@ def bind(store: Store, name: str, playbook: str) -> bool:
 def bound(store: Store, playbook: str) -> int:
     """Return the number of hosts, of all projects, to which a playbook is bound."""
     with store.reading() as connection:
-        query = select(func.count()).select_from(binding).where(binding.c.playbook == playbook)
-        return int(connection.execute(query).scalar_one())
+        query = "SELECT count(*) AS number FROM binding WHERE playbook = :playbook"
+        return int(connection.rows(query, playbook=playbook)[0]["number"])
 
 
 def lineages(store: Store, playbook: str) -> dict[str, str]:
     """Return host → lineage of the ledger that contained a playbook's resources after the last run, if known."""
     with store.reading() as connection:
-        query = select(host.c.name, binding.c.ledger).join(binding, binding.c.host == host.c.id)
-        query = query.where(host.c.project.in_(("", store.project)))
-        rows = connection.execute(query.where(binding.c.playbook == playbook, binding.c.ledger != ""))
-        return {row.name: row.ledger for row in rows}
+        rows = connection.rows(
+            "SELECT host.name, binding.ledger FROM host JOIN binding ON binding.host = host.id"
+            " WHERE host.project IN ('', :project) AND binding.playbook = :playbook AND binding.ledger <> ''",
+            project=store.project,
+            playbook=playbook,
+        )
+        return {row["name"]: row["ledger"] for row in rows}
 
 
 def forget(store: Store, name: str) -> HostRecord | None:
@@ -190,7 +194,7 @@ def forget(store: Store, name: str) -> HostRecord | None:
     def drop(connection: Connection) -> HostRecord | None:
         record = find(connection, store.project, name)
         if record is not None:
-            connection.execute(delete(host).where(host.c.id == record.id))
+            connection.change("DELETE FROM host WHERE id = :id", id=record.id)
         return record
 
     return store.attempt(drop)
@@ -199,26 +203,21 @@ def forget(store: Store, name: str) -> HostRecord | None:
 # Functions for use inside a transaction of the caller
 
 
-# A run executes these statements for every host, and making them takes longer than executing them.
-_FIND = (
-    select(host)
-    .where(host.c.name == bindparam("of_name"), or_(host.c.project == "", host.c.project == bindparam("of_project")))
-    .order_by(host.c.project.desc())
-    .limit(1)
-)
-_PLAYBOOKS = select(binding.c.playbook).where(binding.c.host == bindparam("of_host"))
-_CHANGE = update(host).where(host.c.id == bindparam("of_host"))
-_ADOPT = _CHANGE.where(host.c.project == "")
+_COLUMNS = "id, name, facts, tags, metadata, boot_id, ledger, registered, last_checkin, installed, installed_at"
 
 
 def find(connection: Connection, project: str, name: str) -> HostRecord | None:
     """Return a host of a project, or None. A host from 0.3.0 whose project is unknown belongs to every project."""
-    row = connection.execute(_FIND, {"of_name": name, "of_project": project}).one_or_none()
+    query = (
+        f"SELECT {_COLUMNS} FROM host WHERE name = :name AND project IN ('', :project) ORDER BY project DESC LIMIT 1"
+    )
+    row = row_of(connection, query, name=name, project=project)
     return None if row is None else _bound(connection, row)
 
 
-def _bound(connection: Connection, row: Row[Any]) -> HostRecord:
-    return _record(row, connection.execute(_PLAYBOOKS, {"of_host": row.id}).scalars())
+def _bound(connection: Connection, row: Row) -> HostRecord:
+    bound = connection.rows("SELECT playbook FROM binding WHERE host = :id", id=row["id"])
+    return _record(row, [binding["playbook"] for binding in bound])
 
 
 def ensure(connection: Connection, project: str, name: str) -> HostRecord:
@@ -226,10 +225,15 @@ def ensure(connection: Connection, project: str, name: str) -> HostRecord:
     record = find(connection, project, name)
     if record is not None:
         # A host without a project now belongs to this project.
-        connection.execute(_ADOPT, {"of_host": record.id, "project": project})
+        adopt = "UPDATE host SET project = :project WHERE id = :id AND project = ''"
+        connection.change(adopt, project=project, id=record.id)
         return record
-    empty = {"facts": {}, "tags": [], "metadata": {}, "boot_id": "", "ledger": ""}
-    connection.execute(insert(host).values(project=project, name=name, **empty))
+    connection.change(
+        "INSERT INTO host (project, name, facts, tags, metadata, boot_id, ledger)"
+        " VALUES (:project, :name, '{}', '[]', '{}', '', '')",
+        project=project,
+        name=name,
+    )
     return ensure(connection, project, name)
 
 
@@ -238,8 +242,17 @@ def bind_in(connection: Connection, project: str, name: str, playbook: str) -> b
     record = ensure(connection, project, name)
     if playbook in record.playbooks:
         return False
-    connection.execute(insert(binding).values(host=record.id, playbook=playbook, since=time.time()))
+    _bind(connection, record.id, playbook)
     return True
+
+
+def _bind(connection: Connection, number: int, playbook: str) -> None:
+    connection.change(
+        "INSERT INTO binding (host, playbook, since, ledger) VALUES (:host, :playbook, :since, '')",
+        host=number,
+        playbook=playbook,
+        since=time.time(),
+    )
 
 
 def went_by_in(connection: Connection, project: str, name: str, playbook: str, ledger: str) -> None:
@@ -250,15 +263,19 @@ def went_by_in(connection: Connection, project: str, name: str, playbook: str, l
 
 
 def _went_by(connection: Connection, number: int, playbook: str, ledger: str) -> None:
-    bound = update(binding).where(binding.c.host == number, binding.c.playbook == playbook)
-    connection.execute(bound.where(binding.c.ledger != ledger).values(ledger=ledger))
+    connection.change(
+        "UPDATE binding SET ledger = :ledger WHERE host = :host AND playbook = :playbook AND ledger <> :ledger",
+        ledger=ledger,
+        host=number,
+        playbook=playbook,
+    )
 
 
 def installed_in(connection: Connection, project: str, name: str, playbook: str) -> HostRecord:
     """Store that an apply of a playbook has finished on a host; return the host as it was before."""
     record = ensure(connection, project, name)
-    values = {"installed": playbook, "installed_at": time.time()}
-    connection.execute(_CHANGE, {**values, "of_host": record.id})
+    change = "UPDATE host SET installed = :playbook, installed_at = :now WHERE id = :id"
+    connection.change(change, playbook=playbook, now=time.time(), id=record.id)
     return record
 
 
@@ -271,7 +288,7 @@ def applied_in(connection: Connection, project: str, name: str, playbook: str, l
     record = installed_in(connection, project, name, playbook)
     new = playbook not in record.playbooks
     if new:
-        connection.execute(insert(binding).values(host=record.id, playbook=playbook, since=time.time()))
+        _bind(connection, record.id, playbook)
     if ledger:
         _went_by(connection, record.id, playbook, ledger)
     return new
@@ -280,11 +297,13 @@ def applied_in(connection: Connection, project: str, name: str, playbook: str, l
 def unbind_in(connection: Connection, project: str, name: str, playbook: str) -> bool:
     """Unbind a playbook from a host; return whether it was bound."""
     record = find(connection, project, name)
-    number = record.id if record is not None else None
-    over = update(host).where(host.c.id == number, host.c.installed == playbook)
-    connection.execute(over.values(installed=None, installed_at=None))
-    deletion = delete(binding).where(binding.c.host == number, binding.c.playbook == playbook)
-    return connection.execute(deletion).rowcount == 1
+    if record is None:
+        return False
+    of_host = {"host": record.id, "playbook": playbook}
+    connection.change(
+        "UPDATE host SET installed = NULL, installed_at = NULL WHERE id = :host AND installed = :playbook", **of_host
+    )
+    return connection.change("DELETE FROM binding WHERE host = :host AND playbook = :playbook", **of_host) == 1
 
 
 def change_metadata(
@@ -306,9 +325,10 @@ def change_metadata(
     metadata = (
         {} if clear else {key: value for key, value in {**record.metadata, **update}.items() if key not in removed}
     )
-    connection.execute(host.update().where(host.c.id == record.id).values(metadata=metadata))
+    change = "UPDATE host SET metadata = :metadata WHERE id = :id"
+    connection.change(change, metadata=to_json(metadata), id=record.id)
 
 
-def _record(row: Row[Any], playbooks: Iterable[str]) -> HostRecord:
-    values = {key: value for key, value in row._mapping.items() if key != "project"}
+def _record(row: Row, playbooks: Iterable[str]) -> HostRecord:
+    values = {**row, **{name: from_json(row[name]) for name in ("facts", "tags", "metadata")}}
     return HostRecord(**values, playbooks=sorted(playbooks))

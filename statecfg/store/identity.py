@@ -9,9 +9,8 @@ from statecfg.store import opened
 from statecfg.store.tables import store_identity
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from statecfg.playbook.project import Project
+    from statecfg.store.connection import Connection
 
 
 def of(project: Project, url: str | None = None) -> str:

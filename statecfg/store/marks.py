@@ -6,8 +6,9 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Text, func, select, type_coerce
+from sqlalchemy import Text, func, select, type_coerce
 
+from statecfg.store.connection import Connection
 from statecfg.store.database import Store
 from statecfg.store.entities.tables import entity, entity_type, task
 from statecfg.store.service_tables import relation, relation_unit, service, unit

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, MetaData
+from statecfg.store import schema_3
 
-from statecfg.store import schema_3, tables
+if TYPE_CHECKING:
+    from sqlalchemy import MetaData
+
+    from statecfg.store.connection import Connection
 
 SCHEMA = 5
-FIND = "SELECT version FROM schema_version"
 
 # Version → existing table → the statements that change it; both databases must accept them. A new table has its version
 # in its `info` (`info={"since": 2}`) and is created in its current form.
@@ -22,10 +25,11 @@ CHANGES: Changes = {
 
 def complete_metadata() -> MetaData:
     """Return the schema with the tables of all modules. Most commands use few of them, and each takes time to build."""
-    from statecfg.store import service_tables  # noqa: F401  # imported for its tables
-    from statecfg.store.entities import tables as entity_tables  # noqa: F401  # imported for its tables
+    from statecfg.store.entities.tables import entity
+    from statecfg.store.service_tables import unit
 
-    return tables.metadata
+    assert entity.metadata is unit.metadata  # these imports have added their tables to it
+    return unit.metadata
 
 
 def forward(connection: Connection, current: int, schema: int = SCHEMA, changes: Changes = CHANGES) -> None:
@@ -35,6 +39,8 @@ def forward(connection: Connection, current: int, schema: int = SCHEMA, changes:
     :param schema: the target version
     :param changes: the changes to existing tables, by version
     """
+    from statecfg.store import tables
+
     metadata = complete_metadata()
     existing = {table.name for table in metadata.sorted_tables if table.info.get("since", 1) <= current}
     for version in range(current + 1, schema + 1):
@@ -43,7 +49,7 @@ def forward(connection: Connection, current: int, schema: int = SCHEMA, changes:
                 connection.exec_driver_sql(statement)
     missing = [table for table in metadata.sorted_tables if table.name not in existing]
     # No check whether a table exists: if an unexpected one does, the migration must fail.
-    metadata.create_all(connection, missing, checkfirst=False)
+    metadata.create_all(connection.full, missing, checkfirst=False)
     if 0 < current < 3 <= schema:
         schema_3.sort_out(connection)
     if current:

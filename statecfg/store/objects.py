@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, insert, select, update
-
 from statecfg.store import hosts
+from statecfg.store.connection import Connection, Row, from_json, row_of, to_json
 from statecfg.store.database import Store
-from statecfg.store.tables import event, reconciled, requeue
 
 Json = Mapping[str, Any]
 
@@ -72,15 +70,21 @@ def ensure(store: Store, playbook: str, host: str, spec: Json, digest: str) -> R
     def enter(connection: Connection) -> Reconciled:
         object = _find(connection, playbook, host)
         if object is None:
-            values = {"digest": digest, "generation": 1, "finalizers": [], "status": {}, "created": time.time()}
-            connection.execute(insert(reconciled).values(playbook=playbook, host=host, spec=dict(spec), **values))
+            connection.change(
+                "INSERT INTO object (playbook, host, spec, digest, generation, finalizers, status, created)"
+                " VALUES (:playbook, :host, :spec, :digest, 1, '[]', '{}', :created)",
+                playbook=playbook,
+                host=host,
+                spec=to_json(dict(spec)),
+                digest=digest,
+                created=time.time(),
+            )
         elif object.digest != digest or object.deleted is not None or object.spec != spec:
             generation = object.generation + (object.digest != digest)
-            change = {"spec": dict(spec), "digest": digest, "generation": generation, "deleted": None}
-            connection.execute(update(reconciled).where(reconciled.c.id == object.id).values(change))
+            change = {"spec": to_json(dict(spec)), "digest": digest, "generation": generation, "deleted": None}
+            connection.change(f"UPDATE object SET {_set(change)} WHERE id = :id", id=object.id, **change)
             # Finalize calls are no longer owed.
-            ended = and_(requeue.c.object == object.id, requeue.c.phase == "finalize")
-            connection.execute(delete(requeue).where(ended))
+            connection.change("DELETE FROM requeue WHERE object = :id AND phase = 'finalize'", id=object.id)
         result = _find(connection, playbook, host)
         assert result is not None
         return result
@@ -101,26 +105,31 @@ def delete_asked(store: Store, object: Reconciled) -> Reconciled:
 
 def keep_status(store: Store, object: Reconciled, status: Json) -> Reconciled:
     """Store the status of an object; return the object."""
-    return object if object.status == status else _change(store, object, status=dict(status))
+    return object if object.status == status else _change(store, object, status=to_json(dict(status)))
 
 
 def keep_finalizers(store: Store, object: Reconciled, finalizers: list[str]) -> Reconciled:
     """Store the finalizers of an object; return the object."""
-    return object if object.finalizers == finalizers else _change(store, object, finalizers=finalizers)
+    return object if object.finalizers == finalizers else _change(store, object, finalizers=to_json(finalizers))
 
 
 def _change(store: Store, object: Reconciled, **values: Any) -> Reconciled:
     def change(connection: Connection) -> Reconciled:
-        connection.execute(update(reconciled).where(reconciled.c.id == object.id).values(values))
-        row = connection.execute(select(reconciled).where(reconciled.c.id == object.id)).one()
+        connection.change(f"UPDATE object SET {_set(values)} WHERE id = :id", id=object.id, **values)
+        [row] = connection.rows("SELECT * FROM object WHERE id = :id", id=object.id)
         return _object(row)
 
     return store.attempt(change)
 
 
+def _set(columns: Iterable[str]) -> str:
+    """Return the SQL text that sets columns to the values with the same names."""
+    return ", ".join(f"{column} = :{column}" for column in columns)
+
+
 def forget(store: Store, object: Reconciled) -> None:
     """Delete an object and its owed calls from the store."""
-    store.attempt(lambda connection: connection.execute(delete(reconciled).where(reconciled.c.id == object.id)))
+    store.attempt(lambda connection: connection.change("DELETE FROM object WHERE id = :id", id=object.id))
 
 
 def owe(store: Store, object: Reconciled, hook: str, phase: str, attempts: int, wait: float, error: str) -> Owed:
@@ -132,12 +141,16 @@ def owe(store: Store, object: Reconciled, hook: str, phase: str, attempts: int, 
     now = time.time()
 
     def enter(connection: Connection) -> Owed:
-        before = connection.execute(select(requeue).where(_key(object, hook, phase))).one_or_none()
-        connection.execute(delete(requeue).where(_key(object, hook, phase)))
-        total = attempts + (before.attempts if before is not None else 0)
-        since = before.since if before is not None else now
-        row = {"attempts": total, "since": since, "next": now + wait, "error": error}
-        connection.execute(insert(requeue).values(object=object.id, hook=hook, phase=phase, **row))
+        key = {"object": object.id, "hook": hook, "phase": phase}
+        before = row_of(connection, f"SELECT * FROM requeue WHERE {_KEY}", **key)
+        connection.change(f"DELETE FROM requeue WHERE {_KEY}", **key)
+        total = attempts + (before["attempts"] if before is not None else 0)
+        since = before["since"] if before is not None else now
+        connection.change(
+            "INSERT INTO requeue (object, hook, phase, attempts, since, next, error)"
+            " VALUES (:object, :hook, :phase, :attempts, :since, :next, :error)",
+            {**key, "attempts": total, "since": since, "next": now + wait, "error": error},
+        )
         return Owed(object.playbook, object.host, hook, phase, total, since, now + wait, error)
 
     return store.attempt(enter)
@@ -145,10 +158,11 @@ def owe(store: Store, object: Reconciled, hook: str, phase: str, attempts: int, 
 
 def forget_owed(store: Store, object: Reconciled, hook: str, phase: str) -> None:
     """Delete an owed call of a hook, if there is one."""
+    key = {"object": object.id, "hook": hook, "phase": phase}
     with store.reading() as connection:
-        owed = connection.execute(select(requeue.c.object).where(_key(object, hook, phase))).first()
-    if owed is not None:
-        store.attempt(lambda connection: connection.execute(delete(requeue).where(_key(object, hook, phase))))
+        owed = connection.rows(f"SELECT object FROM requeue WHERE {_KEY}", **key)
+    if owed:
+        store.attempt(lambda connection: connection.change(f"DELETE FROM requeue WHERE {_KEY}", **key))
 
 
 def owed(store: Store, due: float | None = None) -> list[Owed]:
@@ -156,14 +170,12 @@ def owed(store: Store, due: float | None = None) -> list[Owed]:
 
     :param due: only calls whose next attempt is due by this time (seconds since 1970); None for all
     """
-    columns = (reconciled.c.playbook, reconciled.c.host, *(column for column in requeue.c if column.name != "object"))
-    query = select(*columns).join(reconciled, reconciled.c.id == requeue.c.object).order_by(requeue.c.next)
-    if store.project:
-        query = query.where(reconciled.c.playbook.startswith(f"{store.project}/", autoescape=True))
-    if due is not None:
-        query = query.where(requeue.c.next <= due)
+    names = ", ".join(f"requeue.{column}" for column in ("hook", "phase", "attempts", "since", "next", "error"))
+    query = f"SELECT object.playbook, object.host, {names} FROM requeue JOIN object ON object.id = requeue.object"
     with store.reading() as connection:
-        return [Owed(**row._mapping) for row in connection.execute(query)]
+        calls = [Owed(**row) for row in connection.rows(f"{query} ORDER BY requeue.next")]
+    within = f"{store.project}/" if store.project else ""
+    return [call for call in calls if call.playbook.startswith(within) and (due is None or call.next <= due)]
 
 
 def log(store: Store, object: Reconciled, severity: str, entry: Json) -> None:
@@ -172,25 +184,31 @@ def log(store: Store, object: Reconciled, severity: str, entry: Json) -> None:
     :param severity: "info", "warn" or "error"
     :param entry: as in the log of program hooks, and `hook`: the name. The store has no objects for HTTP hooks
     """
-    row = {"at": time.time(), "playbook": object.playbook, "severity": severity, "detail": ""}
 
     def enter(connection: Connection) -> None:
         # The first call for a host can precede the first contact with the host.
         number = hosts.ensure(connection, store.project, object.host).id
-        connection.execute(insert(event).values(**row, host=number, entry=dict(entry)))
+        connection.change(
+            "INSERT INTO event (at, host, playbook, severity, entry, detail)"
+            " VALUES (:at, :host, :playbook, :severity, :entry, '')",
+            at=time.time(),
+            host=number,
+            playbook=object.playbook,
+            severity=severity,
+            entry=to_json(dict(entry)),
+        )
 
     store.attempt(enter)
 
 
-def _key(object: Reconciled, hook: str, phase: str) -> Any:
-    return and_(requeue.c.object == object.id, requeue.c.hook == hook, requeue.c.phase == phase)
+_KEY = "object = :object AND hook = :hook AND phase = :phase"
 
 
 def _find(connection: Connection, playbook: str, host: str) -> Reconciled | None:
-    query = select(reconciled).where(and_(reconciled.c.playbook == playbook, reconciled.c.host == host))
-    row = connection.execute(query).one_or_none()
+    query = "SELECT * FROM object WHERE playbook = :playbook AND host = :host"
+    row = row_of(connection, query, playbook=playbook, host=host)
     return None if row is None else _object(row)
 
 
-def _object(row: Row[Any]) -> Reconciled:
-    return Reconciled(**row._mapping)
+def _object(row: Row) -> Reconciled:
+    return Reconciled(**{**row, **{name: from_json(row[name]) for name in ("spec", "finalizers", "status")}})

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, create_engine, delete, exc, func
+from sqlalchemy import Engine, create_engine, delete, exc, func, text
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import make_url
 
 from statecfg.store import sqlite
-from statecfg.store.errors import Busy, StoreError
+from statecfg.store.errors import Again, Busy, Lost, StoreError, Unmade
 from statecfg.store.tables import commit_mark
 
 if TYPE_CHECKING:
-    from sqlalchemy import Engine
+    import sqlalchemy
 
     from statecfg.store.address import Address
+    from statecfg.store.connection import Connection, Result, Row
 
 BUSY = sqlite.BUSY
 IDLE = 30  # seconds after which the server ends a transaction whose client is silent
 MARKS = 86400.0  # seconds for which the marks of commits are stored
+WAIT = 60  # seconds to wait for a free connection
 _WRITERS = 0x73746174656366  # the advisory lock of writers: "statecf"
 # Writers queue up. The server ends a writer that waits too long or blocks the others too long.
 BEGIN = (
@@ -36,22 +42,111 @@ _LIBPQ = {
 }
 
 
-class Lost(StoreError):
-    """The connection was lost. Whether the last change was stored is unknown."""
+_text = functools.lru_cache(maxsize=500)(text)
 
 
-class Again(StoreError):
-    """The transaction conflicted with another one. A retry may succeed."""
+class PostgresqlConnection:
+    """A connection to the server. See `statecfg.store.connection.Connection`.
+
+    :param full: SQLAlchemy's connection
+    """
+
+    shared = True
+
+    def __init__(self, full: sqlalchemy.Connection) -> None:
+        self.full = full
+
+    def rows(self, query: str, /, **values: Any) -> list[Row]:
+        """Return the rows that a query finds."""
+        return [dict(row) for row in self.full.execute(_text(query), values).mappings()]
+
+    def change(self, statement: str, /, *rows: Row, **values: Any) -> int:
+        """Execute a statement once, or once for each row of values; return the number of changed rows."""
+        return self.full.execute(_text(statement), [dict(row) for row in rows] if rows else values).rowcount
+
+    def add(self, statement: str, /, **values: Any) -> int:
+        """Execute an INSERT of one row; return the `id` that the database gave it."""
+        return int(self.full.execute(_text(f"{statement} RETURNING id"), values).scalar_one())
+
+    def execute(self, statement: Any, *parameters: Any, **options: Any) -> Result:
+        """Execute a statement of SQLAlchemy."""
+        return self.full.execute(statement, *parameters, **options)
+
+    def exec_driver_sql(self, statement: str) -> Result:
+        """Execute SQL text in PostgreSQL's dialect."""
+        return self.full.exec_driver_sql(statement)
 
 
-class Unmade(StoreError):
-    """The database does not contain statecfg's schema."""
+class PostgresqlDatabase:
+    """The server, and its open connections. Threads may share it.
+
+    :ivar opened: whether an earlier connection succeeded. Then address and password are right
+    :raises StoreError: the driver psycopg is missing
+    """
+
+    shared = True
+
+    def __init__(self, address: Address) -> None:
+        self._address, self.opened = address, False
+        self._engine = _engine(address, pool_size=5, max_overflow=20, pool_timeout=WAIT, hide_parameters=True)
+
+    @contextmanager
+    def reading(self) -> Iterator[PostgresqlConnection]:
+        """Provide a connection that sees one state of the database."""
+        with self.failing(), self._engine.connect() as full:
+            self.opened = True
+            options = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+            yield PostgresqlConnection(full.execution_options(**options))
+
+    @contextmanager
+    def writing(self) -> Iterator[PostgresqlConnection]:
+        """Provide a connection that writes, and commit at the end."""
+        with self.failing(), self._engine.connect() as full:
+            self.opened = True
+            full.exec_driver_sql(BEGIN)
+            yield PostgresqlConnection(full)
+            try:
+                full.commit()
+            except exc.DBAPIError:
+                full.invalidate()
+                raise
+
+    @contextmanager
+    def failing(self) -> Iterator[None]:
+        """Convert the database's exceptions into StoreError."""
+        try:
+            yield
+        except exc.TimeoutError:
+            raise Busy(f"{self._address.label}: no connection became free within {WAIT} s") from None
+        except exc.IntegrityError:
+            raise  # a bug in statecfg
+        except exc.DBAPIError as problem:
+            raise explain(problem, self._address, self.opened) from None
+
+    def marked(self, connection: Connection, mark: str) -> bool:
+        """Store the mark of a transaction. Wait for an unfinished transaction with the same mark.
+
+        :returns: False if the mark already exists: the commit whose response was lost has succeeded
+        """
+        statement = insert(commit_mark).values(id=mark, at=server_time()).on_conflict_do_nothing()
+        return connection.execute(statement.returning(commit_mark.c.id)).scalar() is not None
+
+    def forget_marks(self, connection: Connection) -> None:
+        """Delete the marks of commits that are older than `MARKS`."""
+        connection.execute(delete(commit_mark).where(commit_mark.c.at < server_time() - MARKS))
+
+    def empty(self, connection: Connection) -> bool:
+        """Return whether the database does not contain statecfg's schema."""
+        return connection.rows("SELECT to_regclass('schema_version') AS found")[0]["found"] is None
+
+    def close(self) -> None:
+        """Close every connection that is not in use."""
+        self._engine.dispose()
 
 
-def engine(address: Address, **pool: Any) -> Engine:
-    """Return the engine, which makes connections.
+def _engine(address: Address, **options: Any) -> Engine:
+    """Return SQLAlchemy's engine.
 
-    :param pool: the settings of its pool
     :raises StoreError: the driver psycopg is missing
     """
     try:
@@ -60,7 +155,7 @@ def engine(address: Address, **pool: Any) -> Engine:
         # Prepared statements belong to a session, and a pooler between statecfg and the server shares sessions.
         connect_args["prepare_threshold"] = None
         return create_engine(
-            url, connect_args=connect_args, pool_pre_ping=True, isolation_level="READ COMMITTED", **pool
+            url, connect_args=connect_args, pool_pre_ping=True, isolation_level="READ COMMITTED", **options
         )
     except ModuleNotFoundError:
         raise StoreError(
@@ -96,27 +191,6 @@ def _without_password(text: str, address: Address) -> str:
     return text
 
 
-def empty(connection: Connection) -> bool:
-    """Return whether a database does not contain statecfg's schema."""
-    return connection.exec_driver_sql("SELECT to_regclass('schema_version')").scalar() is None
-
-
 def server_time() -> Any:
     """Return the server's time, in seconds since 1970. The clocks of its clients differ."""
     return func.extract("epoch", func.clock_timestamp())
-
-
-def marked(connection: Connection, mark: str) -> bool:
-    """Store the mark of a transaction. Wait for an unfinished transaction with the same mark.
-
-    :returns: False if the mark already exists: the commit whose response was lost has succeeded
-    """
-    from sqlalchemy.dialects.postgresql import insert
-
-    statement = insert(commit_mark).values(id=mark, at=server_time()).on_conflict_do_nothing()
-    return connection.execute(statement.returning(commit_mark.c.id)).scalar() is not None
-
-
-def forget_marks(connection: Connection) -> None:
-    """Delete the marks of commits that are older than `MARKS`."""
-    connection.execute(delete(commit_mark).where(commit_mark.c.at < server_time() - MARKS))

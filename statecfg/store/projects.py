@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
 
-from sqlalchemy import Boolean, Connection, Row, column, insert, select, table
+from statecfg.store.connection import Connection, Row, row_of
 
-from statecfg.store.tables import project
-
-# Every apply asks `has_units`. Loading the complete tables of services would take longer than the query.
-_service = table("service", column("id"), column("project"), column("playbook"))
-_unit = table("unit", column("service"), column("gone", Boolean))
+_FIND = "SELECT name, mark, next_relation FROM project WHERE name = :name"
 
 
-def ensure(connection: Connection, name: str) -> Row[Any]:
+def ensure(connection: Connection, name: str) -> Row:
     """Return the row of a project. Create it if it does not exist."""
-    query = select(project).where(project.c.name == name)
-    row = connection.execute(query).one_or_none()
+    row = row_of(connection, _FIND, name=name)
     if row is None:
-        connection.execute(insert(project).values(name=name, mark=secrets.token_hex(16), next_relation=0))
-        row = connection.execute(query).one()
+        row = {"name": name, "mark": secrets.token_hex(16), "next_relation": 0}
+        enter = "INSERT INTO project (name, mark, next_relation) VALUES (:name, :mark, :next_relation)"
+        connection.change(enter, row)
     return row
 
 
 def mark(connection: Connection, name: str) -> str:
     """Return the mark of a project; "" if the project has no units yet."""
-    return str(connection.execute(select(project.c.mark).where(project.c.name == name)).scalar_one_or_none() or "")
+    row = row_of(connection, _FIND, name=name)
+    return "" if row is None else str(row["mark"])
 
 
 def has_units(connection: Connection, name: str, playbook: str) -> bool:
-    """Tell whether services of a playbook have units. Most playbooks have none, and need no other code for them."""
-    query = select(_unit.c.service).join(_service, _unit.c.service == _service.c.id)
-    query = query.where(_service.c.project == name, _service.c.playbook == playbook, ~_unit.c.gone)
-    return connection.execute(query.limit(1)).first() is not None
+    """Return whether services of a playbook have units. Most playbooks have none, and need no other code for them."""
+    query = (
+        "SELECT unit.service FROM unit JOIN service ON unit.service = service.id"
+        " WHERE service.project = :project AND service.playbook = :playbook AND NOT unit.gone LIMIT 1"
+    )
+    return bool(connection.rows(query, project=name, playbook=playbook))

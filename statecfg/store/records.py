@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Column, Connection, Row, Table, delete, insert, select, update
+from sqlalchemy import Column, Row, Table, delete, insert, select, update
+
+from statecfg.store.connection import Connection
 
 
 def add(connection: Connection, table: Table, values: Mapping[str, Any]) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Text, and_, func, or_, select, true, type_coerce
 
 from statecfg.store.database import Store
-from statecfg.store.runs import Going, HostData, HostResult, RunRecord, ended, of_project, under_way
-from statecfg.store.tables import going_host, run, run_host
+from statecfg.store.runs import Going, HostData, HostResult, RunRecord, ended, under_way
+from statecfg.store.tables import going_host, of_project, run, run_host
 
 OK = "ok"
 TROUBLE = "trouble"  # in a filter: any status but ok
@@ -55,11 +55,13 @@ def page(store: Store, wanted: RunFilter, limit: int, after: Cursor | None = Non
 
 
 def _ended(store: Store, wanted: RunFilter, limit: int, after: Cursor | None) -> list[RunRecord]:
-    query = select(run).where(of_project(store, run.c.project), *_conditions(wanted))
+    query = select(run).where(of_project(store.project, run.c.project), *_conditions(wanted))
     if after is not None:
         later = and_(run.c.started == after.started, run.c.id > after.id)
         query = query.where(or_(run.c.started < after.started, later))
-    return ended(store, query.order_by(run.c.started.desc(), run.c.id).limit(limit))
+    with store.reading() as connection:
+        found = connection.execute(query.order_by(run.c.started.desc(), run.c.id).limit(limit))
+        return ended(connection, [dict(row) for row in found.mappings()])
 
 
 def _conditions(wanted: RunFilter) -> Iterable[ColumnElement[bool]]:

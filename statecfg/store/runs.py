@@ -9,10 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, Table, bindparam, delete, insert, select, update
-
+from statecfg.store.connection import Connection, Row, among, from_json, row_of, to_json
 from statecfg.store.database import Store
-from statecfg.store.tables import going, going_host, run, run_host
 
 KEPT = 1000  # maximum number of runs in the store
 LARGEST = 4 << 20  # maximum bytes of JSON of one host's report
@@ -55,9 +53,9 @@ class RunRecord:
     hosts: Mapping[str, HostResult]
 
     @classmethod
-    def from_row(cls, row: Row[Any], hosts: Mapping[str, HostResult]) -> Self:
+    def from_row(cls, row: Row, hosts: Mapping[str, HostResult]) -> Self:
         """Return the run of a row of the table `run`."""
-        return cls(row.id, row.started, row.ended, row.mode, row.who, row.playbook, hosts)
+        return cls(hosts=hosts, **{name: row[name] for name in ("id", "started", "ended", "mode", "who", "playbook")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +80,9 @@ class Going:
     hosts: Mapping[str, HostResult]
 
     @classmethod
-    def from_row(cls, row: Row[Any], hosts: Mapping[str, HostResult]) -> Self:
+    def from_row(cls, row: Row, hosts: Mapping[str, HostResult]) -> Self:
         """Return the run of a row of the table `going`."""
-        return cls(row.id, row.started, row.beat, row.mode, row.who, row.playbook, hosts)
+        return cls(hosts=hosts, **{name: row[name] for name in ("id", "started", "beat", "mode", "who", "playbook")})
 
     def cut_off(self, now: float) -> bool:
         """Return whether the run sent no heartbeat for `CUT_OFF` seconds: its process was probably killed."""
@@ -100,23 +98,29 @@ def begin(store: Store, id: str, started: float, mode: str, who: str, playbook: 
     """
     head = {"id": id, "started": started, "beat": time.time(), "mode": mode, "who": who, "playbook": playbook}
     head["project"] = store.project
-    parts = [{"run": id, "host": name, "status": "", "summary": {}} for name in hosts]
+    parts = [{"run": id, "host": name} for name in hosts]
 
     def enter(connection: Connection) -> None:
-        connection.execute(insert(going).values(head))
+        connection.change(
+            "INSERT INTO going (id, started, beat, mode, who, playbook, project)"
+            " VALUES (:id, :started, :beat, :mode, :who, :playbook, :project)",
+            head,
+        )
         if parts:
-            connection.execute(insert(going_host), parts)
-        _forget_old(connection, going)
+            connection.change(
+                "INSERT INTO going_host (run, host, status, summary) VALUES (:run, :host, '', '{}')", *parts
+            )
+        _forget_old(connection, "going")
 
     store.attempt(enter)
 
 
-def _forget_old(connection: Connection, table: Table) -> None:
+def _forget_old(connection: Connection, table: str) -> None:
     """Delete all runs of a table except the newest."""
-    query = select(table.c.id).order_by(table.c.started.desc(), table.c.id).offset(KEPT)
-    ids = list(connection.execute(query).scalars())
-    if ids:
-        connection.execute(delete(table).where(table.c.id.in_(ids)))
+    query = f"SELECT id FROM {table} ORDER BY started DESC, id LIMIT :many OFFSET :kept"
+    old = connection.rows(query, many=1_000_000, kept=KEPT)
+    if old:
+        connection.change(f"DELETE FROM {table} WHERE id = :id", *old)
 
 
 def beat(store: Store, id: str, over: bool = False) -> None:
@@ -125,12 +129,7 @@ def beat(store: Store, id: str, over: bool = False) -> None:
     :param over: the run has ended and could not be recorded
     """
     now = 0.0 if over else time.time()
-    store.attempt(lambda connection: connection.execute(update(going).where(going.c.id == id).values(beat=now)))
-
-
-_HOST_FINISHED = update(going_host).where(
-    going_host.c.run == bindparam("of_run"), going_host.c.host == bindparam("of_host")
-)
+    store.attempt(lambda connection: connection.change("UPDATE going SET beat = :now WHERE id = :id", now=now, id=id))
 
 
 def host_finished(
@@ -147,34 +146,40 @@ def host_finished(
     :param report: the host's report, with masked secrets; None to store none
     """
     kept = None if report is None else bounded(report)
-    values = {"of_run": id, "of_host": host, "status": status, "summary": dict(summary), "report": kept}
-    connection.execute(_HOST_FINISHED, values)
+    connection.change(
+        "UPDATE going_host SET status = :status, summary = :summary, report = :report"
+        " WHERE run = :run AND host = :host",
+        status=status,
+        summary=to_json(dict(summary)),
+        report=to_json(kept),
+        run=id,
+        host=host,
+    )
 
 
 def under_way(store: Store) -> list[Going]:
     """Return the runs that have begun and are not recorded, newest first, including interrupted runs."""
     with store.reading() as connection:
-        mine = select(going).where(of_project(store, going.c.project))
-        rows = connection.execute(mine.order_by(going.c.started.desc(), going.c.id)).all()
-        hosts = host_results(connection, going_host, [row.id for row in rows])
-    return [Going.from_row(row, hosts[row.id]) for row in rows]
+        mine = f"SELECT * FROM going WHERE {_OF_PROJECT} ORDER BY started DESC, id"
+        rows = connection.rows(mine, project=store.project)
+        hosts = _host_results(connection, "going_host", [row["id"] for row in rows])
+    return [Going.from_row(row, hosts[row["id"]]) for row in rows]
 
 
-def of_project(store: Store, column: ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the condition that a run belongs to the store's project. Runs of 0.3.0 have no project, and match."""
-    return column.in_(("", store.project))
+_OF_PROJECT = "project IN ('', :project)"  # runs of 0.3.0 have no project
 
 
-def host_results(connection: Connection, table: Table, runs: Iterable[str]) -> dict[str, dict[str, HostResult]]:
+def _host_results(connection: Connection, table: str, runs: Iterable[str]) -> dict[str, dict[str, HostResult]]:
     """Return run → host → result. The hosts are sorted by name.
 
     :param table: `run_host` or `going_host`
     :param runs: ids
     """
     results: dict[str, dict[str, HostResult]] = {id: {} for id in runs}
-    query = select(table.c.run, table.c.host, table.c.status, table.c.summary).where(table.c.run.in_(list(results)))
-    for row in sorted(connection.execute(query), key=lambda row: str(row.host)):
-        results[row.run][row.host] = HostResult(row.status, row.summary)
+    ids, named = among("run", results)
+    query = f"SELECT run, host, status, summary FROM {table} WHERE run IN {ids}"
+    for row in sorted(connection.rows(query, **named), key=lambda row: str(row["host"])):
+        results[row["run"]][row["host"]] = HostResult(row["status"], from_json(row["summary"]))
     return results
 
 
@@ -235,15 +240,24 @@ def record(store: Store, report: Mapping[str, Any], started: float, ended: float
 
     def row(name: str, host: HostData) -> Mapping[str, Any]:
         status, summary = host["status"], host.get("summary") or {}
-        return {"run": run_id, "host": name, "status": status, "summary": summary, "report": bounded(host)}
+        texts = {"summary": to_json(dict(summary)), "report": to_json(bounded(host))}
+        return {"run": run_id, "host": name, "status": status, **texts}
 
     def enter(connection: Connection) -> None:
-        connection.execute(delete(going).where(going.c.id == run_id))
-        connection.execute(insert(run).values(head))
+        connection.change("DELETE FROM going WHERE id = :id", id=run_id)
+        connection.change(
+            "INSERT INTO run (id, started, ended, mode, who, playbook, project)"
+            " VALUES (:id, :started, :ended, :mode, :who, :playbook, :project)",
+            head,
+        )
         hosts = iter(report["hosts"].items())
         while some := list(itertools.islice(hosts, _AT_ONCE)):
-            connection.execute(insert(run_host), [row(name, host) for name, host in some])
-        _forget_old(connection, run)
+            connection.change(
+                "INSERT INTO run_host (run, host, status, summary, report)"
+                " VALUES (:run, :host, :status, :summary, :report)",
+                *(row(name, host) for name, host in some),
+            )
+        _forget_old(connection, "run")
 
     store.attempt(enter)
 
@@ -262,39 +276,47 @@ def recent(
     :param playbook: only runs of this playbook
     :param modes: only runs in one of these modes; (): in any mode
     """
-    mine = select(run).where(of_project(store, run.c.project))
-    query = mine.order_by(run.c.started.desc(), run.c.id).limit(limit)
+    conditions = [_OF_PROJECT]
+    values: dict[str, str | int] = {"project": store.project, "limit": limit}
     if modes:
-        query = query.where(run.c.mode.in_(modes))
+        listed, named = among("mode", modes)
+        conditions.append(f"mode IN {listed}")
+        values.update(named)
     if playbook is not None:
-        query = query.where(run.c.playbook == playbook)
+        conditions.append("playbook = :playbook")
+        values["playbook"] = playbook
     if host is not None:
-        query = query.where(run.c.id.in_(select(run_host.c.run).where(run_host.c.host == host)))
-    return ended(store, query)
-
-
-def ended(store: Store, query: Select[Any]) -> list[RunRecord]:
-    """Return the runs that a query of the table `run` finds."""
+        conditions.append("id IN (SELECT run FROM run_host WHERE host = :host)")
+        values["host"] = host
+    query = f"SELECT * FROM run WHERE {' AND '.join(conditions)} ORDER BY started DESC, id LIMIT :limit"
     with store.reading() as connection:
-        rows = connection.execute(query).all()
-        hosts = host_results(connection, run_host, [row.id for row in rows])
-    return [RunRecord.from_row(row, hosts[row.id]) for row in rows]
+        return ended(connection, connection.rows(query, **values))
+
+
+def ended(connection: Connection, rows: Sequence[Row]) -> list[RunRecord]:
+    """Return the runs of some rows of the table `run`, with their hosts."""
+    hosts = _host_results(connection, "run_host", [row["id"] for row in rows])
+    return [RunRecord.from_row(row, hosts[row["id"]]) for row in rows]
 
 
 def report(store: Store, id: str) -> Mapping[str, Any] | None:
     """Return the recorded report of a run in format 1; None if the store does not have it."""
     with store.reading() as connection:
-        head = connection.execute(select(run).where(run.c.id == id)).one_or_none()
+        head = row_of(connection, _HEAD, id=id)
         if head is None:
             return None
-        parts = connection.execute(select(run_host.c.host, run_host.c.report).where(run_host.c.run == id))
-        hosts = dict(sorted((row.host, row.report) for row in parts))
-    return {"format": 1, "run": id, "mode": head.mode, "playbook": head.playbook, "hosts": hosts}
+        parts = connection.rows("SELECT host, report FROM run_host WHERE run = :run", run=id)
+        hosts = dict(sorted((row["host"], from_json(row["report"])) for row in parts))
+    return {"format": 1, "run": id, "mode": head["mode"], "playbook": head["playbook"], "hosts": hosts}
+
+
+_HEAD = "SELECT * FROM run WHERE id = :id"
 
 
 def head(store: Store, id: str) -> RunRecord | None:
     """Return a run that has ended; None if the store does not have it."""
-    return next(iter(ended(store, select(run).where(run.c.id == id))), None)
+    with store.reading() as connection:
+        return next(iter(ended(connection, connection.rows(_HEAD, id=id))), None)
 
 
 def host_report(store: Store, id: str, host: str) -> HostData | None:
@@ -302,7 +324,11 @@ def host_report(store: Store, id: str, host: str) -> HostData | None:
 
     A run that has not ended, or was cut off, has the reports of the hosts on which it has ended.
     """
-    parts = [select(table.c.report).where(table.c.run == id, table.c.host == host) for table in (run_host, going_host)]
     with store.reading() as connection:
-        reports: list[HostData | None] = [connection.execute(part).scalar_one_or_none() for part in parts]
-    return next((report for report in reports if report is not None), None)
+        for table in ("run_host", "going_host"):
+            query = f"SELECT report FROM {table} WHERE run = :run AND host = :host"
+            row = row_of(connection, query, run=id, host=host)
+            found: HostData | None = None if row is None else from_json(row["report"])
+            if found is not None:
+                return found
+    return None

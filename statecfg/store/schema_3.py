@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, text
+if TYPE_CHECKING:
+    from statecfg.store.connection import Connection, Row
 
 # Statements for both databases. `sort_out` changes the table of hosts: SQLite can't drop its old constraint.
 STATEMENTS = {
@@ -40,82 +41,79 @@ UPDATE host SET installed = NULL, installed_at = NULL WHERE installed IS NOT NUL
 
 def sort_out(connection: Connection) -> None:
     """Assign each host to the projects that use it, and let each project's relations continue at the next number."""
-    if connection.dialect.name == "sqlite":
-        _rebuild(connection)
-    else:
+    if connection.shared:
         for statement in _WIDENED:
-            connection.exec_driver_sql(statement)
-    connection.exec_driver_sql(_UNBOUND)
-    for row in connection.execute(text("SELECT * FROM host ORDER BY id")).mappings().all():
+            connection.change(statement)
+    else:
+        _rebuild(connection)
+    connection.change(_UNBOUND)
+    for row in connection.rows("SELECT * FROM host ORDER BY id"):
         _divide(connection, row)
-    projects = list(connection.execute(text("SELECT DISTINCT project FROM service ORDER BY project")).scalars())
     following = _last(connection, "relation") + 1
-    for name in projects:
-        enter = text("INSERT INTO project (name, mark, next_relation) VALUES (:name, :mark, :next)")
-        connection.execute(enter, {"name": name, "mark": secrets.token_hex(16), "next": following})
+    for row in connection.rows("SELECT DISTINCT project FROM service ORDER BY project"):
+        values = {"name": row["project"], "mark": secrets.token_hex(16), "next": following}
+        connection.change("INSERT INTO project (name, mark, next_relation) VALUES (:name, :mark, :next)", **values)
 
 
 def _rebuild(connection: Connection) -> None:
     """Rebuild the table of hosts with its rows. Restore the references to it, which dropping the old table removes."""
     last = _last(connection, "host")
-    bindings = connection.execute(text("SELECT * FROM binding")).mappings().all()
-    events = connection.execute(text("SELECT id, host FROM event WHERE host IS NOT NULL")).mappings().all()
-    connection.exec_driver_sql(_REBUILT)
-    connection.exec_driver_sql(f"INSERT INTO host_3 (project, {_COLUMNS}) SELECT '', {_COLUMNS} FROM host")
-    connection.exec_driver_sql("DROP TABLE host")
-    connection.exec_driver_sql("ALTER TABLE host_3 RENAME TO host")
-    connection.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = 'host'")
-    connection.exec_driver_sql("INSERT INTO sqlite_sequence (name, seq) VALUES ('host', ?)", (last,))
+    bindings = connection.rows("SELECT host, playbook, since, ledger FROM binding")
+    events = connection.rows("SELECT id, host FROM event WHERE host IS NOT NULL")
+    connection.change(_REBUILT)
+    connection.change(f"INSERT INTO host_3 (project, {_COLUMNS}) SELECT '', {_COLUMNS} FROM host")
+    connection.change("DROP TABLE host")
+    connection.change("ALTER TABLE host_3 RENAME TO host")
+    connection.change("DELETE FROM sqlite_sequence WHERE name = 'host'")
+    connection.change("INSERT INTO sqlite_sequence (name, seq) VALUES ('host', :last)", last=last)
     for row in bindings:
-        insert = "INSERT INTO binding (host, playbook, since, ledger) VALUES (:host, :playbook, :since, :ledger)"
-        connection.execute(text(insert), dict(row))
+        names = "host, playbook, since, ledger"
+        connection.change(f"INSERT INTO binding ({names}) VALUES (:host, :playbook, :since, :ledger)", **row)
     for row in events:
-        connection.execute(text("UPDATE event SET host = :host WHERE id = :id"), dict(row))
+        connection.change("UPDATE event SET host = :host WHERE id = :id", **row)
 
 
 def _last(connection: Connection, table: str) -> int:
     """Return the highest id that a table ever assigned, including those of deleted rows; 0 if it never had a row."""
-    if connection.dialect.name == "sqlite":
-        query = "SELECT seq FROM sqlite_sequence WHERE name = :table"
-    else:
+    if connection.shared:
         query = (
-            "SELECT last_value FROM pg_sequences"
+            "SELECT last_value AS last FROM pg_sequences"
             " WHERE sequencename = :table || '_id_seq' AND schemaname = current_schema()"
         )
-    return int(connection.execute(text(query), {"table": table}).scalar_one_or_none() or 0)
+    else:
+        query = "SELECT seq AS last FROM sqlite_sequence WHERE name = :table"
+    return max((int(row["last"] or 0) for row in connection.rows(query, table=table)), default=0)
 
 
-def _divide(connection: Connection, row: Any) -> None:
+def _divide(connection: Connection, row: Row) -> None:
     """Assign a host to the first project that uses it, and a copy of the host to each other project."""
-    bound = text("SELECT playbook FROM binding WHERE host = :id ORDER BY since, playbook")
-    playbooks = list(connection.execute(bound, {"id": row["id"]}).scalars())
-    query = text(
+    bound = connection.rows("SELECT playbook FROM binding WHERE host = :id ORDER BY since, playbook", id=row["id"])
+    query = (
         "SELECT DISTINCT service.project FROM unit JOIN service ON unit.service = service.id"
         " WHERE unit.host = :name AND NOT unit.gone ORDER BY service.project"
     )
-    units = connection.execute(query, {"name": row["name"]}).scalars()
-    projects = list(dict.fromkeys([*map(_project, [row["installed"] or "", *playbooks]), *units]))
+    units = [unit["project"] for unit in connection.rows(query, name=row["name"])]
+    playbooks = [row["installed"] or "", *(binding["playbook"] for binding in bound)]
+    projects = list(dict.fromkeys([*map(_project, playbooks), *units]))
     first, *others = [name for name in projects if name] or [""]
-    connection.execute(text("UPDATE host SET project = :project WHERE id = :id"), {"project": first, "id": row["id"]})
+    connection.change("UPDATE host SET project = :project WHERE id = :id", project=first, id=row["id"])
     for project in others:
         _copy(connection, row, project)
 
 
-def _copy(connection: Connection, row: Any, project: str) -> None:
+def _copy(connection: Connection, row: Row, project: str) -> None:
     """Create a project's own record of a host, and move the rows about the project's playbooks to it."""
     values = {**row, "project": project, "installed": None, "installed_at": None}
     del values["id"]
     names = ", ".join(values)
     marks = ", ".join(f":{name}" for name in values)
-    connection.execute(text(f"INSERT INTO host ({names}) VALUES ({marks})"), values)
-    query = text("SELECT id FROM host WHERE project = :project AND name = :name")
-    new_id = connection.execute(query, {"project": project, "name": row["name"]}).scalar_one()
+    new_id = connection.add(f"INSERT INTO host ({names}) VALUES ({marks})", **values)
     for table in ("binding", "event", "invocation"):
-        pairs = text(f"SELECT DISTINCT playbook FROM {table} WHERE host = :id AND playbook IS NOT NULL")
-        for playbook in connection.execute(pairs, {"id": row["id"]}).scalars().all():
-            if _project(playbook) == project:
+        query = f"SELECT DISTINCT playbook FROM {table} WHERE host = :id AND playbook IS NOT NULL"
+        for used in connection.rows(query, id=row["id"]):
+            if _project(used["playbook"]) == project:
                 move = f"UPDATE {table} SET host = :new_id WHERE host = :id AND playbook = :playbook"
-                connection.execute(text(move), {"new_id": new_id, "id": row["id"], "playbook": playbook})
+                connection.change(move, new_id=new_id, id=row["id"], playbook=used["playbook"])
 
 
 def _project(playbook: str) -> str:

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Row, select, update
 
 from statecfg.problems import InvalidInput, problem
 from statecfg.store import service_ends
+from statecfg.store.connection import Connection
 from statecfg.store.database import Store
 from statecfg.store.service_tables import relation, relation_unit, service, unit
 from statecfg.store.units import relations as unit_relations

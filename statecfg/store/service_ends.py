@@ -9,9 +9,10 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, insert, select, update
+from sqlalchemy import Row, and_, insert, select, update
 
 from statecfg.problems import InvalidInput, problem, suggest
+from statecfg.store.connection import Connection
 from statecfg.store.service_tables import relation, relation_unit, service, unit
 from statecfg.store.units import relations as unit_relations
 from statecfg.store.units import rows as unit_rows

@@ -42,20 +42,31 @@ _MEANING = {
 }
 
 
-def connect(path: Path) -> sqlite3.Connection:
+class Held(sqlite3.Connection):
+    """A connection that stays open when SQLAlchemy, which borrows it, closes it."""
+
+    def close(self) -> None:
+        """Do nothing; see `end`."""
+
+    def end(self) -> None:
+        """Close the connection."""
+        super().close()
+
+
+def connect(path: Path) -> Held:
     """Open an existing file with statecfg's settings.
 
     :raises sqlite3.Error: the file can't be opened
     """
     quoted = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     connection = sqlite3.connect(
-        f"file:{quoted}?mode=rw", timeout=BUSY, isolation_level=None, check_same_thread=False, uri=True
+        *(f"file:{quoted}?mode=rw", BUSY), isolation_level=None, check_same_thread=False, uri=True, factory=Held
     )
     try:
         for pragma in _PRAGMAS:
             connection.execute(f"PRAGMA {pragma}").close()
     except BaseException:
-        connection.close()
+        connection.end()
         raise
     return connection
 
@@ -192,9 +203,12 @@ def check(path: Path) -> list[str]:
 
     :raises sqlite3.Error: the file can't be checked
     """
-    with contextlib.closing(connect(path)) as connection:
+    connection = connect(path)
+    try:
         messages = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
         orphans = connection.execute("PRAGMA foreign_key_check").fetchall()
+    finally:
+        connection.end()
     messages = [message for message in messages if message != "ok"]
     return messages + [f"row {row[1]} of {row[0]} refers to a row that does not exist" for row in orphans]
 
@@ -208,11 +222,15 @@ def backup(path: Path, target: Path) -> None:
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
     os.close(handle)
     try:
-        with contextlib.closing(connect(path)) as source, contextlib.closing(sqlite3.connect(name)) as copy:
-            # Hold a read lock, so that no writer makes the copy restart. Writers wait until the copy is finished.
-            source.execute("BEGIN")
-            source.execute("SELECT count(*) FROM sqlite_schema").close()
-            source.backup(copy)
+        source = connect(path)
+        try:
+            with contextlib.closing(sqlite3.connect(name)) as copy:
+                # Hold a read lock, so that no writer makes the copy restart. Writers wait until the copy is finished.
+                source.execute("BEGIN")
+                source.execute("SELECT count(*) FROM sqlite_schema").close()
+                source.backup(copy)
+        finally:
+            source.end()
         handle = os.open(name, os.O_RDONLY)
         try:
             os.fsync(handle)

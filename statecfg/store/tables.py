@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from sqlalchemy import (
     CheckConstraint,
     Column,
+    ColumnElement,
     Double,
     ForeignKey,
     Integer,
@@ -19,7 +19,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from statecfg.store.errors import StoreError
+from statecfg.store.connection import from_json, to_json
 
 metadata = MetaData()
 
@@ -32,17 +32,14 @@ class Json(TypeDecorator[Any]):
 
     def process_bind_param(self, value: Any, dialect: Any) -> str:
         """Convert a value to text."""
-        return json.dumps(value, separators=(",", ":"))
+        return to_json(value)
 
     def process_result_value(self, value: str | None, dialect: Any) -> Any:
         """Convert a string to its value.
 
         :raises StoreError: the text is not JSON
         """
-        try:
-            return None if value is None else json.loads(value)
-        except ValueError:
-            raise StoreError("the store is damaged: it contains a value that is not JSON", "restore a backup") from None
+        return None if value is None else from_json(value)
 
 
 def numbered(name: str, *columns: Any, number: str = "id", since: int = 1) -> Table:
@@ -54,6 +51,11 @@ def numbered(name: str, *columns: Any, number: str = "id", since: int = 1) -> Ta
     """
     first = Column(number, Integer, primary_key=True)
     return Table(name, metadata, first, *columns, sqlite_autoincrement=True, info={"since": since})
+
+
+def of_project(project: str, column: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return the condition that a run belongs to a project. Runs of 0.3.0 have no project, and match."""
+    return column.in_(("", project))
 
 
 # The version of the schema: one row.

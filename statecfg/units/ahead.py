@@ -13,10 +13,9 @@ from statecfg.remote.units.hooks import DISPATCH
 from statecfg.store import services
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from statecfg.run.deployment import Deployment
     from statecfg.run.report_model import UnitHook
+    from statecfg.store.connection import Connection
     from statecfg.store.database import Store
     from statecfg.store.units.records import UnitStep
 

@@ -47,7 +47,7 @@ def of_run(
     if not any(units.coordinator.orders.ahead.names.values()):
         return None
     units.coordinator.orders.mark = store.attempt(
-        lambda connection: str(projects.ensure(connection, deployment.project).mark)
+        lambda connection: str(projects.ensure(connection, deployment.project)["mark"])
     )
     return units
 

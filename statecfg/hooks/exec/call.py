@@ -18,14 +18,13 @@ from statecfg.store.hooks import objects, queue
 from statecfg.store.hooks.records import Queued
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from statecfg.hooks.exec.types import HookType, HookTypes
+    from statecfg.store.connection import Connection
     from statecfg.store.database import Store
     from statecfg.store.hooks.queue import Metadata
     from statecfg.store.hooks.records import Configuration, HookInput
     from statecfg.store.hosts import HostRecord
-    from statecfg.store.locks import Lock
+    from statecfg.store.lock import Lock
 
 MOST = 10  # maximum number of starts of a call: a program that always kills its worker would block the queue forever
 

@@ -24,14 +24,13 @@ from statecfg.store.hooks import log, queue
 from statecfg.store.hooks.records import HookInput, HookObject, Queued, Spec
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from statecfg.hooks.exec.types import HookTypes
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.project import Project
+    from statecfg.store.connection import Connection
     from statecfg.store.database import Store
     from statecfg.store.hosts import HostRecord
-    from statecfg.store.locks import Lock
+    from statecfg.store.lock import Lock
 
 BUDGET = 120.0  # seconds for all hooks of one event
 WAIT = 1800.0  # seconds that a host waits for the lock: hooks of other hosts must not fail it

@@ -13,7 +13,7 @@ from statecfg.store import Busy, locks
 
 if TYPE_CHECKING:
     from statecfg.store.database import Store
-    from statecfg.store.locks import Lock
+    from statecfg.store.lock import Lock
 
 RUN = "hooks"
 NEXT = "hooks-next"  # its holder gets the lock next, so that the last holder can't take it again and again

@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, and_, delete, func, or_, select, true
+from sqlalchemy import Row, Table, and_, delete, func, or_, select, true
 
 from statecfg.store import conditions
 from statecfg.store.conditions import Condition
+from statecfg.store.connection import Connection
 from statecfg.store.entities.tables import entity, entity_type, grant, implemented, interface, task, token
 
 
@@ -31,14 +32,13 @@ def page(
     :param offset: number of rows to skip
     :param limit: maximum number of rows
     """
-    shared = connection.dialect.name == "postgresql"
-    wanted = and_(true(), *scope, *([] if condition is None else [conditions.sql(condition, table, shared)]))
+    wanted = and_(true(), *scope, *([] if condition is None else [conditions.sql(condition, table, connection.shared)]))
     counted = select(func.count()).select_from(table).where(wanted)
     first = next(iter(table.primary_key))
     keys = [first]
     if order is not None:
         field, path = order
-        keys = [*conditions.sort_keys(table.c[field], path, shared), first]
+        keys = [*conditions.sort_keys(table.c[field], path, connection.shared), first]
     # Sort only the numbers, because rows are large. A filter on JSON reads every row, so select and count together.
     costly = condition is not None and conditions.looks_inside(condition)
     columns = (first, func.count().over()) if costly else (first,)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
 
+from statecfg.store.connection import Connection
 from statecfg.store.entities.tables import task
 
 KEPT = 10_000  # maximum number of ended tasks in the store

@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, CursorResult, Text, and_, delete, insert, or_, select, type_coerce
-
 from statecfg.remote.hooks.result import Judged
+from statecfg.store.connection import Connection, among, to_json
 from statecfg.store.database import Store
 from statecfg.store.hooks.records import LoggedEvent, Queued
-from statecfg.store.tables import event, hook, host
 
 KEPT = 100_000  # maximum number of entries in the log
+_ALL = 1 << 62
 
 
 def write(connection: Connection, item: Queued, judged: Judged) -> None:
     """Add the result of a call to the log."""
-    values = {
-        "at": time.time(),
+    newest = connection.add(
+        "INSERT INTO event (at, hook, host, playbook, invocation, severity, entry, detail)"
         # A hook or host that was deleted meanwhile is not named.
-        "hook": select(hook.c.id).where(hook.c.id == item.hook.id).scalar_subquery(),
-        "host": select(host.c.id).where(host.c.id == item.host).scalar_subquery(),
-        "playbook": item.playbook,
-        "invocation": item.id or None,
-        "severity": judged.severity,
-        "entry": judged.entry,
-        "detail": judged.detail,
-    }
-    newest = number(connection.execute(insert(event).values(values)))
-    connection.execute(delete(event).where(event.c.id <= newest - KEPT))
-
-
-def number(inserted: CursorResult[Any]) -> int:
-    """Return the number that the database gave an inserted row."""
-    key = inserted.inserted_primary_key
-    assert key is not None
-    return int(key[0])
+        " VALUES (:at, (SELECT id FROM hook WHERE id = :hook), (SELECT id FROM host WHERE id = :host),"
+        " :playbook, :invocation, :severity, :entry, :detail)",
+        at=time.time(),
+        hook=item.hook.id,
+        host=item.host,
+        playbook=item.playbook,
+        invocation=item.id or None,
+        severity=judged.severity,
+        entry=to_json(judged.entry),
+        detail=judged.detail,
+    )
+    connection.change("DELETE FROM event WHERE id <= :last", last=newest - KEPT)
 
 
 def events(
@@ -57,25 +52,32 @@ def events(
     :param invocations: only calls with these positions in the queue, of any project
     :param about: only entries about this host
     """
-    query = (
-        select(event, hook.c.name.label("hook_name"), host.c.name.label("host_name"))
-        .outerjoin(hook, event.c.hook == hook.c.id)
-        .outerjoin(host, event.c.host == host.c.id)
-        .order_by(event.c.id.desc())
-        .offset(start)
-    )
+    conditions = []
+    values: dict[str, Any] = {"start": start, "limit": _ALL if limit is None else limit}
     if name is not None:
         # HTTP hooks are not in the table `hook`: the entry contains the name.
-        text = type_coerce(event.c.entry, Text).contains(f'"hook":{json.dumps(name)}', autoescape=True)
-        query = query.where(or_(hook.c.folded == name.casefold(), and_(event.c.hook.is_(None), text)))
+        conditions.append("(hook.folded = :folded OR (event.hook IS NULL AND event.entry LIKE :text ESCAPE '!'))")
+        text = _escaped(f'"hook":{json.dumps(name)}')
+        values.update(folded=name.casefold(), text=f"%{text}%")
     if invocations:
-        query = query.where(event.c.invocation.in_(invocations))
+        listed, named = among("invocation", invocations)
+        conditions.append(f"event.invocation IN {listed}")
+        values.update(named)
+    else:  # hosts of other projects can have the same names
+        conditions.append("(host.id IS NULL OR host.project IN ('', :project))")
+        values.update(project=store.project)
     if about is not None:
-        query = query.where(host.c.name == about)
-    # Hosts of other projects can have the same names.
-    if not invocations:
-        query = query.where(or_(host.c.id.is_(None), host.c.project.in_(("", store.project))))
-    if limit is not None:
-        query = query.limit(limit)
+        conditions.append("host.name = :about")
+        values.update(about=about)
+    query = (
+        "SELECT event.*, hook.name AS hook_name, host.name AS host_name FROM event"
+        " LEFT JOIN hook ON event.hook = hook.id LEFT JOIN host ON event.host = host.id"
+        f" WHERE {' AND '.join(conditions) or '1 = 1'} ORDER BY event.id DESC LIMIT :limit OFFSET :start"
+    )
     with store.reading() as connection:
-        return [LoggedEvent.from_row(row) for row in connection.execute(query)]
+        return [LoggedEvent.from_row(row) for row in connection.rows(query, **values)]
+
+
+def _escaped(text: str) -> str:
+    """Return a string for LIKE in which `!` escapes the wildcards."""
+    return re.sub(r"[!%_]", r"!\g<0>", text)

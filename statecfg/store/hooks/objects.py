@@ -6,12 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
-
 from statecfg.remote.hooks.configuration import complete
+from statecfg.store.connection import Connection, row_of, to_json
 from statecfg.store.database import Store
 from statecfg.store.hooks.records import HookObject, Spec
-from statecfg.store.tables import hook
 
 Schema = Mapping[str, Mapping[str, Any]]
 
@@ -33,17 +31,17 @@ def create(
             existing = {"name": current.name, "hook_type": current.type, "configuration": current.configuration}
             existing.update(current.spec.to_json())
             return current, [field for field in wanted if not _same(wanted[field], existing[field])]
-        connection.execute(
-            insert(hook).values(
-                name=name,
-                folded=name.casefold(),
-                type=type,
-                folder=folder,
-                configuration=dict(configuration),
-                spec=spec.to_json(),
-                access=[user],
-                created=time.time(),
-            )
+        connection.change(
+            "INSERT INTO hook (name, folded, type, folder, configuration, spec, access, created)"
+            " VALUES (:name, :folded, :type, :folder, :configuration, :spec, :access, :created)",
+            name=name,
+            folded=name.casefold(),
+            type=type,
+            folder=folder,
+            configuration=to_json(dict(configuration)),
+            spec=to_json(spec.to_json()),
+            access=to_json([user]),
+            created=time.time(),
         )
         created = find(connection, name)
         assert created is not None
@@ -65,7 +63,7 @@ def remove(store: Store, name: str) -> str:
     """Delete a hook and its queued calls; return a message in Razor's words. Its log entries stay."""
 
     def drop(connection: Connection) -> bool:
-        return connection.execute(delete(hook).where(hook.c.folded == name.casefold())).rowcount == 1
+        return connection.change("DELETE FROM hook WHERE folded = :name", name=name.casefold()) == 1
 
     return f"hook {name} destroyed" if store.attempt(drop) else f"no changes; hook {name} does not exist"
 
@@ -79,12 +77,12 @@ def get(store: Store, name: str) -> HookObject | None:
 def every(store: Store) -> list[HookObject]:
     """Return all hooks, oldest first."""
     with store.reading() as connection:
-        return [HookObject.from_row(row) for row in connection.execute(select(hook).order_by(hook.c.id))]
+        return [HookObject.from_row(row) for row in connection.rows("SELECT * FROM hook ORDER BY id")]
 
 
 def find(connection: Connection, name: str) -> HookObject | None:
     """Return a hook by its name, inside a transaction."""
-    row = connection.execute(select(hook).where(hook.c.folded == name.casefold())).one_or_none()
+    row = row_of(connection, "SELECT * FROM hook WHERE folded = :name", name=name.casefold())
     return None if row is None else HookObject.from_row(row)
 
 
@@ -134,7 +132,8 @@ def _configure(
         refusals = [message for allowed, message in outcomes if not allowed]
         if refusals:
             return [], refusals
-        connection.execute(update(hook).where(hook.c.id == current.id).values(configuration=configuration))
+        write = "UPDATE hook SET configuration = :configuration WHERE id = :id"
+        connection.change(write, configuration=to_json(configuration), id=current.id)
         return [message for _, message in outcomes], []
 
     return store.attempt(write)
@@ -148,7 +147,7 @@ def grant(store: Store, name: str, user: str, more: bool = True) -> bool:
         if current is None or (user in current.access) == more:
             return False
         access = [*current.access, user] if more else [other for other in current.access if other != user]
-        connection.execute(update(hook).where(hook.c.id == current.id).values(access=access))
+        connection.change("UPDATE hook SET access = :access WHERE id = :id", access=to_json(access), id=current.id)
         return True
 
     return store.attempt(change)

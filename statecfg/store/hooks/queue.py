@@ -6,13 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
-
 from statecfg.remote.hooks.result import Judged
+from statecfg.store.connection import Connection, from_json, row_of, to_json
 from statecfg.store.database import Store
 from statecfg.store.hooks import log
 from statecfg.store.hooks.records import Configuration, HookObject, Queued
-from statecfg.store.tables import hook, host, invocation
 
 Metadata = Mapping[str, Any]  # of a host: key → JSON value
 Judge = Callable[[Configuration, Metadata | None], Judged]
@@ -20,39 +18,39 @@ Judge = Callable[[Configuration, Metadata | None], Judged]
 
 def enqueue(connection: Connection, items: Iterable[Queued]) -> list[int]:
     """Append calls to the queue; return their positions."""
-    positions = []
-    for item in items:
-        values = {
-            "hook": item.hook.id,
-            "event": item.event,
-            "host": item.host,
-            "given": item.hook_input,
-            "playbook": item.playbook,
-            "queued": time.time(),
-            "started": 0,
-        }
-        positions.append(log.number(connection.execute(insert(invocation).values(values))))
-    return positions
+    return [
+        connection.add(
+            "INSERT INTO invocation (hook, event, host, given, playbook, queued, started)"
+            " VALUES (:hook, :event, :host, :given, :playbook, :queued, 0)",
+            hook=item.hook.id,
+            event=item.event,
+            host=item.host,
+            given=to_json(item.hook_input),
+            playbook=item.playbook,
+            queued=time.time(),
+        )
+        for item in items
+    ]
 
 
 def last(store: Store) -> int:
     """Return the last position in the queue, 0 if the queue is empty."""
     with store.reading() as connection:
-        return int(connection.execute(select(func.coalesce(func.max(invocation.c.id), 0))).scalar_one())
+        return int(connection.rows("SELECT coalesce(max(id), 0) AS last FROM invocation")[0]["last"])
 
 
 def waiting(store: Store) -> int:
     """Return the number of queued calls."""
     with store.reading() as connection:
-        return int(connection.execute(select(func.count()).select_from(invocation)).scalar_one())
+        return int(connection.rows("SELECT count(*) AS number FROM invocation")[0]["number"])
 
 
 def pending(store: Store) -> list[Queued]:
     """Return the queued calls in the order in which they will run."""
     with store.reading() as connection:
-        rows = connection.execute(select(invocation).order_by(invocation.c.id)).all()
-        owners = {row.id: HookObject.from_row(row) for row in connection.execute(select(hook))}
-    return [Queued.from_row(row, owners[row.hook]) for row in rows]
+        rows = connection.rows("SELECT * FROM invocation ORDER BY id")
+        owners = {row["id"]: HookObject.from_row(row) for row in connection.rows("SELECT * FROM hook")}
+    return [Queued.from_row(row, owners[row["hook"]]) for row in rows]
 
 
 def begin(connection: Connection, upto: int) -> Queued | None:
@@ -61,13 +59,12 @@ def begin(connection: Connection, upto: int) -> Queued | None:
     :param upto: the last position to consider
     :returns: None if no call is queued up to that position
     """
-    first = select(invocation).where(invocation.c.id <= upto).order_by(invocation.c.id).limit(1)
-    row = connection.execute(first).one_or_none()
+    row = row_of(connection, "SELECT * FROM invocation WHERE id <= :upto ORDER BY id LIMIT 1", upto=upto)
     if row is None:
         return None
-    connection.execute(update(invocation).where(invocation.c.id == row.id).values(started=row.started + 1))
-    owner = HookObject.from_row(connection.execute(select(hook).where(hook.c.id == row.hook)).one())
-    return Queued.from_row(row, owner)
+    connection.change("UPDATE invocation SET started = started + 1 WHERE id = :id", id=row["id"])
+    [owner] = connection.rows("SELECT * FROM hook WHERE id = :id", id=row["hook"])
+    return Queued.from_row(row, HookObject.from_row(owner))
 
 
 def finish(connection: Connection, item: Queued, judge: Judge) -> Judged:
@@ -75,14 +72,16 @@ def finish(connection: Connection, item: Queued, judge: Judge) -> Judged:
 
     :param judge: gets the hook's configuration and the host's metadata, as they are now, and returns the result
     """
-    configured = connection.execute(select(hook.c.configuration).where(hook.c.id == item.hook.id)).one_or_none()
-    record = connection.execute(select(host.c.metadata).where(host.c.id == item.host)).one_or_none()
-    metadata = _metadata(item) if record is None else record.metadata
-    judged = judge(configured.configuration if configured is not None else item.hook.configuration, metadata)
-    connection.execute(update(hook).where(hook.c.id == item.hook.id).values(configuration=judged.configuration))
-    if record is not None:
-        connection.execute(update(host).where(host.c.id == item.host).values(metadata=judged.metadata))
-    connection.execute(delete(invocation).where(invocation.c.id == item.id))
+    hook = row_of(connection, "SELECT configuration FROM hook WHERE id = :id", id=item.hook.id)
+    host = row_of(connection, "SELECT metadata FROM host WHERE id = :id", id=item.host)
+    metadata = _metadata(item) if host is None else from_json(host["metadata"])
+    judged = judge(item.hook.configuration if hook is None else from_json(hook["configuration"]), metadata)
+    configure = "UPDATE hook SET configuration = :configuration WHERE id = :id"
+    connection.change(configure, configuration=to_json(judged.configuration), id=item.hook.id)
+    if host is not None:
+        change = "UPDATE host SET metadata = :metadata WHERE id = :id"
+        connection.change(change, metadata=to_json(judged.metadata), id=item.host)
+    connection.change("DELETE FROM invocation WHERE id = :id", id=item.id)
     log.write(connection, item, judged)
     return judged
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NotRequired, Self, TypedDict
 
-from sqlalchemy import Row
-
 from statecfg.remote.hooks.on_failure import ABORT
+from statecfg.store.connection import Row, from_json
 
 DEADLINE = "PT30S"
 Configuration = Mapping[str, Any]  # key → JSON value
@@ -150,10 +149,12 @@ class HookObject:
     created: float
 
     @classmethod
-    def from_row(cls, row: Row[Any]) -> Self:
+    def from_row(cls, row: Row) -> Self:
         """Return the hook of a row of the table `hook`."""
-        spec = Spec.from_json(row.spec)
-        return cls(row.id, row.name, row.type, row.folder, row.configuration, spec, tuple(row.access), row.created)
+        return cls(
+            *(row["id"], row["name"], row["type"], row["folder"], from_json(row["configuration"])),
+            *(Spec.from_json(from_json(row["spec"])), tuple(from_json(row["access"])), row["created"]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +179,10 @@ class Queued:
     started: int = 0
 
     @classmethod
-    def from_row(cls, row: Row[Any], hook: HookObject) -> Self:
+    def from_row(cls, row: Row, hook: HookObject) -> Self:
         """Return the call of a row of the table `invocation`."""
-        return cls(row.id, hook, row.event, row.host, row.given, row.playbook, row.started)
+        given = from_json(row["given"])
+        return cls(row["id"], hook, row["event"], row["host"], given, row["playbook"], row["started"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +210,9 @@ class LoggedEvent:
     invocation: int | None
 
     @classmethod
-    def from_row(cls, row: Row[Any]) -> Self:
+    def from_row(cls, row: Row) -> Self:
         """Return the entry of a row of the table `event`, joined with the names of its hook and host."""
         return cls(
-            *(row.id, row.at, row.hook_name, row.host_name, row.playbook),
-            *(row.severity, row.entry, row.detail, row.invocation),
+            *(row["id"], row["at"], row["hook_name"], row["host_name"], row["playbook"]),
+            *(row["severity"], from_json(row["entry"]), row["detail"], row["invocation"]),
         )

@@ -6,8 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import delete, insert, select, update
 
+from statecfg.store.connection import Connection
 from statecfg.store.database import Store
 from statecfg.store.service_tables import service, unit, unit_log
 from statecfg.store.units import relations as unit_relations

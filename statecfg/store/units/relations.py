@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, exists, insert, or_, select, update
+from sqlalchemy import Row, and_, delete, exists, insert, or_, select, update
 
 from statecfg.store import projects
+from statecfg.store.connection import Connection
 from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
 from statecfg.store.tables import project
 from statecfg.store.units.records import End
@@ -64,9 +65,9 @@ def _next_number(connection: Connection, service_id: int) -> int:
     """Return the number of the next relation of a service's project. Numbers are never reused."""
     named = select(service.c.project).where(service.c.id == service_id)
     own = projects.ensure(connection, connection.execute(named).scalar_one())
-    following = update(project).where(project.c.name == own.name)
-    connection.execute(following.values(next_relation=own.next_relation + 1))
-    return int(own.next_relation)
+    following = int(own["next_relation"])
+    connection.execute(update(project).where(project.c.name == own["name"]).values(next_relation=following + 1))
+    return following
 
 
 def enter_all(connection: Connection, unit_id: int) -> set[int]:

@@ -7,8 +7,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, or_, select
+from sqlalchemy import Row, or_, select
 
+from statecfg.store.connection import Connection
 from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
 from statecfg.store.units.records import (
     Announced,

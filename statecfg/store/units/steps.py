@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, delete, select, update
+from sqlalchemy import Row, and_, delete, select, update
 
+from statecfg.store.connection import Connection
 from statecfg.store.service_tables import relation, relation_unit, service, unit, unit_event
 from statecfg.store.units import relations as unit_relations
 from statecfg.store.units import rows as unit_rows

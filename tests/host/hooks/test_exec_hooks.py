@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
 
 from statecfg.hooks.exec.call import MOST
 from statecfg.hooks.exec.engine import Engine
@@ -17,6 +16,7 @@ from statecfg.hooks.registration.model import ExecHook, Registration
 from statecfg.problems import InvalidInput
 from statecfg.remote.hooks.run import RUNNING
 from statecfg.store import Busy, hosts, locks
+from statecfg.store.connection import Connection
 from statecfg.store.database import Store
 from statecfg.store.hooks import log as hook_log
 from statecfg.store.hooks import objects as hook_objects

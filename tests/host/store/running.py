@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection as Pipe
 from typing import Any
 
-from sqlalchemy import Connection
-
 from statecfg.store import opened, services
+from statecfg.store.connection import Connection
 from statecfg.store.database import Store
 from statecfg.store.units.records import Changes, Declared, DeclaredRelation, UnitRow, UnitStep
 

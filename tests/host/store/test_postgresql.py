@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
-from sqlalchemy import Connection
 
 from statecfg.store import Busy, StoreError, hosts, migrations, opened
 from statecfg.store import postgresql as backend
+from statecfg.store.connection import Connection
 from statecfg.store.database import Store
 from tests.host.command import statecfg
 from tests.host.store import workers

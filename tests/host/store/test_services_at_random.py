@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Connection
 
 from statecfg.store import opened, services
+from statecfg.store.connection import Connection
 from statecfg.store.database import Store
 from statecfg.store.units.records import Changes, UnitStep
 from tests.host.store.running import HOSTS, PLAYBOOK, PROJECT, declared, related

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from statecfg.store import Busy, StoreError, hosts, locks, migrations, opened
+from statecfg.store import Busy, StoreError, hosts, leases, locks, migrations, opened
 from statecfg.store.database import Store
 from tests.host.store import workers
 
@@ -187,8 +187,8 @@ def test_locks_of_killed_or_stopped_holders_are_released(url: str) -> None:
                     assert time.monotonic() - before < 15
                 return
             os.kill(stopped.pid, signal.SIGSTOP)
-            with locks.taken(store, "killed", locks.LEASE + 30), locks.taken(store, "stopped", 30) as lock:
-                assert time.monotonic() - before < locks.LEASE + 30
+            with locks.taken(store, "killed", leases.LEASE + 30), locks.taken(store, "stopped", 30) as lock:
+                assert time.monotonic() - before < leases.LEASE + 30
                 os.kill(stopped.pid, signal.SIGCONT)
                 pipe.send("still?")
                 assert "the lock stopped was lost" in workers.heard(pipe)

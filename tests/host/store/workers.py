@@ -12,9 +12,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection
-
 from statecfg.store import StoreError, hosts, locks, migrations, opened
+from statecfg.store.connection import Connection
 
 # The fork server has all modules loaded. It starts processes quickly, and without the threads of the test process.
 _CONTEXT = multiprocessing.get_context("forkserver")

@@ -10,7 +10,7 @@ from typing import Any
 
 from statecfg.hooks.exec.engine import Engine
 from statecfg.hooks.exec.types import HookTypes
-from statecfg.store import hosts, locks
+from statecfg.store import hosts, leases
 from statecfg.store.database import Store
 from statecfg.store.hooks import log as hook_log
 from statecfg.store.hooks import objects as hook_objects
@@ -40,9 +40,9 @@ import sys
 from pathlib import Path
 from statecfg.hooks.exec.engine import Engine
 from statecfg.hooks.exec.types import HookTypes
-from statecfg.store import hosts, opened, locks
+from statecfg.store import hosts, leases, opened
 url, folder, event, host, count, drain, lease = sys.argv[1:]
-locks.LEASE, locks.RENEW = float(lease), float(lease) / 3
+leases.LEASE, leases.RENEW = float(lease), float(lease) / 3
 with opened(url=url) as store:
     engine = Engine(store, HookTypes((Path(folder),)))
     for _ in range(int(count)):
@@ -103,7 +103,7 @@ class Workshop:
         return [(event.severity, event.entry) for event in reversed(hook_log.events(self.store))]
 
     def process(
-        self, url: str, event: str, count: int, drain: str = "each", lease: float = locks.LEASE
+        self, url: str, event: str, count: int, drain: str = "each", lease: float = leases.LEASE
     ) -> subprocess.Popen[str]:
         """Start a process that fires an event `count` times and drains the queue.
 
