@@ -71,7 +71,7 @@ def of_node(schema: Schema, options: Mapping[str, Any], template: str, values: M
     for condition in own:
         if refused := next(code_with_items("when_host", condition), ""):
             raise Wrong(f"uses an item in {refused}", "write the item as a whole argument of a program")
-    every = host_items.FIELDS[host_items.kind_of(spec)]
+    every = host_items.FIELDS[host_items.list_name_of(spec)]
     limits = {host_items.sample(field): _limits(field, schema, values, every) for field in every}
     more = {
         "samples": MappingProxyType(limits),

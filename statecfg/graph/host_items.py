@@ -27,7 +27,7 @@ from statecfg.remote.graph.wrong_values import Wrong, show, type_words
 OPTION = "for_each_host"
 CODE = "SC0123"
 REASON = "its list of items"
-# Kind of list → the fields of its items. The first one is the value of `host_item` itself.
+# Name of a list → the fields of its items. The first one is the value of `host_item` itself.
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "glob": ("match",),
     "users": ("name", "uid", "gid", "home", "shell"),
@@ -49,7 +49,7 @@ NAMES = ("name", "uid", "gid", "home", "shell", "path", "device", "type", "line"
 _LETTERS = "abcdefghim"
 # Two sets of samples: what depends on more than their text differs between the two.
 _SAMPLES = ("hi0x7q{}kz", "jn1y8w{}vm")
-_WHOLE = "hi0x7qwkz"  # the sample of the item itself, until the kind of list is known
+_WHOLE = "hi0x7qwkz"  # the sample of the item itself, until the list is known
 _SAMPLE = re.compile("(/(?=hi0x7q[dfm]))?hi0x7q([a-im])kz")
 EXAMPLE = "write a list such as {glob: /etc/app/*.conf}, {users: {min_uid: 1000}} or {mounts: {}}"
 
@@ -148,28 +148,28 @@ def found(value: Any, depth: int = 0) -> Iterator[HostItem]:
             yield from found(inner, depth + 1)
 
 
-def sampled(value: Any, kind: str) -> Any:
+def sampled(value: Any, list_name: str) -> Any:
     """Return an attribute with samples in place of references.
 
-    :param kind: the kind of list
+    :param list_name: the name of the list: `glob`, `users`, `mounts` or `command`
     :raises Wrong: if an item of this kind has no such field
     """
     if isinstance(value, HostItem):
-        field = value.field or FIELDS[kind][0]
-        if field not in FIELDS[kind]:
-            raise Wrong(f"{value!r}, but an item of `{kind}` has no such field", _fields_of(kind))
+        field = value.field or FIELDS[list_name][0]
+        if field not in FIELDS[list_name]:
+            raise Wrong(f"{value!r}, but an item of `{list_name}` has no such field", _fields_of(list_name))
         return sample(field)
     if isinstance(value, Composed):
-        pieces = [sampled(piece, kind) for piece in value.pieces]
+        pieces = [sampled(piece, list_name) for piece in value.pieces]
         return "".join(pieces) if all(isinstance(piece, str) for piece in pieces) else Composed(pieces)
     if isinstance(value, str):
-        return value.replace(_WHOLE, sample(FIELDS[kind][0])) if _WHOLE in value else value
+        return value.replace(_WHOLE, sample(FIELDS[list_name][0])) if _WHOLE in value else value
     if isinstance(value, Blob) and value.data is not None and _WHOLE.encode() in value.data:
-        return Blob.of(value.data.replace(_WHOLE.encode(), sample(FIELDS[kind][0]).encode()))
+        return Blob.of(value.data.replace(_WHOLE.encode(), sample(FIELDS[list_name][0]).encode()))
     if isinstance(value, Mapping):
-        return {key: sampled(inner, kind) for key, inner in value.items()}
+        return {key: sampled(inner, list_name) for key, inner in value.items()}
     if isinstance(value, (list, tuple, PVector)):
-        return [sampled(inner, kind) for inner in value]
+        return [sampled(inner, list_name) for inner in value]
     return value
 
 
@@ -182,19 +182,19 @@ def sampled_in(name: str, value: Any, options: Mapping[str, Any]) -> Any:
     """
     if name in OPTIONS and name not in ("provides", "when_host"):
         raise Wrong(f"{show(value)}", "write it without host_item")
-    kind = kind_of(options.get(OPTION))
-    if not kind:
+    list_name = list_name_of(options.get(OPTION))
+    if not list_name:
         raise Wrong(f"{show(value)}", "only a node with `for_each_host` has host_item")
-    return sampled(value, kind)
+    return sampled(value, list_name)
 
 
-def _fields_of(kind: str) -> str:
-    names = FIELDS[kind]
+def _fields_of(list_name: str) -> str:
+    names = FIELDS[list_name]
     return "write {{ host_item }}" if len(names) == 1 else f"its fields are {', '.join(names)}"
 
 
-def kind_of(value: Any) -> str:
-    """Return the kind of a list as it is written, "" if it has none."""
+def list_name_of(value: Any) -> str:
+    """Return the name of a list as it is written, "" if it has none."""
     keys = [schema.plain(key) for key in value] if isinstance(value, Mapping) else []
     return next((key for key in keys if key in FIELDS), "")
 
@@ -208,26 +208,34 @@ def checked(value: Any) -> Mapping[str, Any]:
         text = isinstance(value, str) and value.startswith("/")
         raise Wrong(f"{type_words(value)}: {show(value)}", f"write {{glob: {value}}}" if text else EXAMPLE)
     written = {schema.plain(key): inner for key, inner in value.items()}
-    kinds = [key for key in written if key in FIELDS]
-    if len(kinds) != 1:
+    list_names = [key for key in written if key in FIELDS]
+    if len(list_names) != 1:
         unknown = next((key for key in written if key not in FIELDS), "")
-        what = f"{' and '.join(f'`{kind}`' for kind in kinds)} in one list" if kinds else "a list without a kind"
-        raise Wrong(what, (not kinds and unknown and suggest(unknown, FIELDS, "there are")) or EXAMPLE)
-    (kind,) = kinds
-    if kind == "mounts":
+        what = (
+            f"{' and '.join(f'`{list_name}`' for list_name in list_names)} in one list"
+            if list_names
+            else "a list without a kind"
+        )
+        raise Wrong(what, (not list_names and unknown and suggest(unknown, FIELDS, "there are")) or EXAMPLE)
+    (list_name,) = list_names
+    if list_name == "mounts":
         registry.find("mount", NOWHERE)  # its code reads the mounts
     for key in written:
-        if key != kind and key not in KEYS[kind]:
-            hint = suggest(key, KEYS[kind], f"`{kind}` takes") if KEYS[kind] else f"`{kind}` takes no other keys"
-            raise Wrong(f"`{kind}` with the key `{key}`", hint)
+        if key != list_name and key not in KEYS[list_name]:
+            hint = (
+                suggest(key, KEYS[list_name], f"`{list_name}` takes")
+                if KEYS[list_name]
+                else f"`{list_name}` takes no other keys"
+            )
+            raise Wrong(f"`{list_name}` with the key `{key}`", hint)
     if next(found(written), None) is not None:
         raise Wrong("a reference to its own items", "name the list with text that the playbook knows")
-    if kind == "glob":
+    if list_name == "glob":
         return _glob(written)
-    if kind == "command":
+    if list_name == "command":
         (condition,) = host_conditions.checked(written)
         return MappingProxyType({key: condition[key] for key in ("command", "reads")})
-    return MappingProxyType({kind: _limits(kind, written[kind])})
+    return MappingProxyType({list_name: _limits(list_name, written[list_name])})
 
 
 def _glob(written: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -236,22 +244,24 @@ def _glob(written: Mapping[str, Any]) -> Mapping[str, Any]:
         raise Wrong(f"`glob` without a pattern: {show(pattern)}", "write a pattern such as /etc/app/*.conf")
     if "**" in pattern:
         raise Wrong(f"`glob` with `**`: {show(pattern)}", "name the directories, with one `*` for each level")
-    kind = written.get("is")
-    if kind is not None and kind not in host_conditions.PATHS:
-        raise Wrong(f"`is` with the value {show(kind)}", f"it is one of {', '.join(host_conditions.PATHS)}")
-    return MappingProxyType({"glob": pattern, **({"is": kind} if kind is not None else {})})
+    file_type = written.get("is")
+    if file_type is not None and file_type not in host_conditions.PATHS:
+        raise Wrong(f"`is` with the value {show(file_type)}", f"it is one of {', '.join(host_conditions.PATHS)}")
+    return MappingProxyType({"glob": pattern, **({"is": file_type} if file_type is not None else {})})
 
 
-def _limits(kind: str, value: Any) -> Mapping[str, Any]:
-    valid = LIMITS[kind]
+def _limits(list_name: str, value: Any) -> Mapping[str, Any]:
+    valid = LIMITS[list_name]
     if value is None or value is True or value == "all":
         value = {}
     if not isinstance(value, Mapping):
-        raise Wrong(f"`{kind}` with {type_words(value)}: {show(value)}", f"write {kind}: {{}} for all of them")
+        raise Wrong(
+            f"`{list_name}` with {type_words(value)}: {show(value)}", f"write {list_name}: {{}} for all of them"
+        )
     limits: dict[str, Any] = {}
     for key, limit in ((schema.plain(key), limit) for key, limit in value.items()):
         if key not in valid:
-            raise Wrong(f"`{kind}` with the key `{key}`", suggest(key, valid, f"`{kind}` takes"))
+            raise Wrong(f"`{list_name}` with the key `{key}`", suggest(key, valid, f"`{list_name}` takes"))
         if valid[key] is list:
             names = [limit] if isinstance(limit, str) else limit
             if not isinstance(names, (list, tuple, PVector)) or not all(isinstance(name, str) for name in names):
@@ -269,14 +279,16 @@ def _limits(kind: str, value: Any) -> Mapping[str, Any]:
 def statement(spec: Mapping[str, Any]) -> str:
     """Return a list in words."""
     if "glob" in spec:
-        kind = f", each a {spec['is']}" if "is" in spec else ""
-        return f"paths that match {spec['glob']}{kind}"
+        each = f", each a {spec['is']}" if "is" in spec else ""
+        return f"paths that match {spec['glob']}{each}"
     if "command" in spec:
         argv = list(spec["command"])
         return f"lines that {' '.join(argv[2:] if argv[:2] == ['/bin/sh', '-c'] else argv)} prints"
-    kind = "users" if "users" in spec else "mounts"
-    limits = [f"{key} {', '.join(one) if isinstance(one, PVector) else one}" for key, one in sorted(spec[kind].items())]
-    return kind + (f" with {', '.join(limits)}" if limits else "")
+    list_name = "users" if "users" in spec else "mounts"
+    limits = [
+        f"{key} {', '.join(one) if isinstance(one, PVector) else one}" for key, one in sorted(spec[list_name].items())
+    ]
+    return list_name + (f" with {', '.join(limits)}" if limits else "")
 
 
 def needs(spec: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import Any
 from statecfg.graph import host_item_rules, opaque
 from statecfg.graph.attributes import Attributes
 from statecfg.graph.host_item_rules import TRIED
-from statecfg.graph.host_items import CODE, FIELDS, OPTION, PATHS, kind_of, replaced, sample, sampled, samples
+from statecfg.graph.host_items import CODE, FIELDS, OPTION, PATHS, list_name_of, replaced, sample, sampled, samples
 from statecfg.graph.nodes import Node
 from statecfg.problems import Problem, problem
 from statecfg.remote.graph.nodetype import REGISTRY
@@ -23,15 +23,15 @@ def attributes(node: Node, attrs: Any, prepare: Prepare, problems: list[Problem]
     :param prepare: calls the `to_wire` of the node's type; returns None if it fails, which is reported
     :param problems: receives the problems
     """
-    kind = kind_of(node.options[OPTION])
-    attrs = sampled(attrs, kind)
-    wrong = [f"{field} of its items, but an item of `{kind}` has no such field"
-             for field in dict.fromkeys(samples(attrs)) if field not in FIELDS[kind]]  # fmt: skip
+    list_name = list_name_of(node.options[OPTION])
+    attrs = sampled(attrs, list_name)
+    wrong = [f"{field} of its items, but an item of `{list_name}` has no such field"
+             for field in dict.fromkeys(samples(attrs)) if field not in FIELDS[list_name]]  # fmt: skip
     code = [item for group in (node.attrs, attrs) for item in host_item_rules.problems_of(node, group)]
     problems.extend(dict.fromkeys(code))
     if not wrong:
         # What depends on more than the text of the item differs with other samples.
-        others = {field: sample(field, True) for field in FIELDS[kind]}
+        others = {field: sample(field, True) for field in FIELDS[list_name]}
         names = _differing(node, attrs, prepare, others)(others) or []
         wrong += [f"an item of the host for `{name}`, which statecfg computes before the run" for name in names]
     if "from_wire" in REGISTRY[node.type].methods:
@@ -58,8 +58,8 @@ def _differing(
     :param attrs: the attributes that were prepared with samples
     :param fields: the other fields of the item keep their samples
     """
-    kind = kind_of(node.options[OPTION])
-    every = {field: sample(field) for field in FIELDS[kind]}
+    list_name = list_name_of(node.options[OPTION])
+    every = {field: sample(field) for field in FIELDS[list_name]}
 
     def with_fields(values: Mapping[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in values.items() if any(field in fields for field in samples(value))}
@@ -79,7 +79,7 @@ def _differing(
             value, earlier = again["attrs"].get(name), before.get(name)
             if value is earlier or (type(value) is type(earlier) is str and value == earlier):
                 continue  # the texts do not change it
-            other = replaced(sampled(opaque.resolve_tokens(value), kind), texts)
+            other = replaced(sampled(opaque.resolve_tokens(value), list_name), texts)
             if other != (replaced(appearing[name], texts) if name in appearing else expected.get(name)):
                 names.append(name)
         return sorted(names)

@@ -14,7 +14,7 @@ from tests.each import each
 from tests.unit.graph.node_types import t_rich
 
 
-def kind_of(function: Any) -> NodeType:
+def node_type_of(function: Any) -> NodeType:
     return NodeType("t", function=function, module=__name__, doc=function.__doc__)
 
 
@@ -78,7 +78,7 @@ def default(name: str, *, size: int = "big") -> None: ...
 )
 def test_schema_refuses_a_wrong_definition_at_its_line(function: Any, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        schema.of(kind_of(function))
+        schema.of(node_type_of(function))
     (found,) = caught.value.problems
     assert found.code == "SC0119" and message in found.detail
     assert found.places[0].line == function.__code__.co_firstlineno
