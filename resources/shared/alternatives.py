@@ -105,7 +105,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
         return [] if entry["mode"] == "auto" else [automatic(name, best)]
     registered = dict((entry or {}).get("choices") or {})
     if attrs.get("link") is not None and registered.get(path) != attrs["priority"]:
-        if world.apparent(path) is None and world.settled(path):
+        if world.apparent(path) is None and world.is_known(path):
             raise CheckError("%s does not exist on this host; require the node that creates it" % path)
         registered[path] = attrs["priority"]
         chosen = _best(registered) if entry is None or entry["mode"] == "auto" else entry["path"]

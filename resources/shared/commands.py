@@ -95,7 +95,7 @@ def require_directory(attrs: records.Attrs, world: World) -> None:
     :raises CheckError: if it does not exist
     """
     cwd = attrs.get("cwd")
-    if cwd is not None and world.apparent(cwd) is None and world.settled(cwd):
+    if cwd is not None and world.apparent(cwd) is None and world.is_known(cwd):
         raise CheckError("the working directory %s does not exist; require the node that creates it" % cwd)
 
 

@@ -104,7 +104,7 @@ def defined(attrs: records.Attrs, world: World) -> dict[str, str]:
     :raises Unknown: if a required node may change the files
     """
     for path in files(attrs):
-        if world.settled(path) and world.stat(path) is None:
+        if world.is_known(path) and world.stat(path) is None:
             raise CheckError("%s does not exist; require the node that creates it" % path)
     argv = words(attrs)
     inputs = [attrs["directory"], *([attrs["env_file"]] if attrs.get("env_file") else [])]

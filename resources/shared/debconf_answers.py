@@ -72,7 +72,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     :raises CheckError: if the host has no debconf
     """
     attrs = node.attrs
-    if world.settled(PROGRAM) and world.stat(PROGRAM) is None:
+    if world.is_known(PROGRAM) and world.stat(PROGRAM) is None:
         raise CheckError("%s does not exist: statecfg answers questions of Debian packages only" % PROGRAM)
     known, passwords = world.table("debconf"), attrs.get("passwords") or {}
     wrong = {name: value for name, value in (attrs.get("answers") or {}).items() if not _says(known.get(name), value)}

@@ -124,7 +124,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     archive = attrs.get("archive")
     if archive is None:
         return [pull(engine, image, digest, attrs.get("authfile"), attrs.get("tls_verify"), timeout)]
-    if world.settled(archive) and world.stat(archive) is None:
+    if world.is_known(archive) and world.stat(archive) is None:
         raise CheckError("the archive %s does not exist; require the node that creates it" % archive)
     return [load(engine, image, archive, timeout)]
 

@@ -181,7 +181,7 @@ def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node
     """
     parent = posixpath.dirname(path)
     stat = world.apparent(parent)
-    if stat is not None or not world.settled(parent):
+    if stat is not None or not world.is_known(parent):
         # If the node that creates it is not required, the layers have the right order only by accident.
         maker = "directory:" + parent
         if stat is not None and stat.identity is None and maker in nodes and maker not in required(node, nodes):

@@ -220,7 +220,7 @@ def require_program(world: World, path: str) -> None:
 
     :raises CheckError: if it does not exist
     """
-    if world.settled(path) and world.stat(path) is None:
+    if world.is_known(path) and world.stat(path) is None:
         raise CheckError("program %s is not on this host" % path)
 
 

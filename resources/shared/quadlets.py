@@ -43,7 +43,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     """
     attrs, unit = node.attrs, unit_of(node.attrs["name"])
     generators = [posixpath.join(above, GENERATOR) for above in ("/usr/lib", "/lib", "/usr/local/lib")]
-    if not attrs.get("absent") and all(world.apparent(path) is None and world.settled(path) for path in generators):
+    if not attrs.get("absent") and all(world.apparent(path) is None and world.is_known(path) for path in generators):
         text = "this host has no podman that knows quadlets; require its package, in version 4.4 or later"
         raise CheckError(text)
     actions = unit_files.check(_as_unit(node), nodes, world)

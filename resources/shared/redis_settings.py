@@ -224,7 +224,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     :raises CheckError: if the file has several lines with the setting, or the server does not know it
     """
     attrs, name = node.attrs, node.attrs["name"]
-    if world.apparent(attrs["path"]) is None and world.settled(attrs["path"]):
+    if world.apparent(attrs["path"]) is None and world.is_known(attrs["path"]):
         if attrs.get("absent"):
             return []
         raise CheckError("file %s does not exist; require the package of the server" % attrs["path"])

@@ -159,7 +159,7 @@ def _key(attrs: records.Attrs) -> str:
 
 def _missing(world: World, path: str) -> bool:
     """Return whether it is known that there is nothing at a path, so that restorecon would fail."""
-    return world.settled(path) and world.stat(path) is None
+    return world.is_known(path) and world.stat(path) is None
 
 
 def _mislabelled(world: World, path: str) -> bool:

@@ -22,7 +22,7 @@ def check(node: Node, world: World) -> list[Action]:
     name = node.attrs["name"]
     data = posixpath.join(DATA, name)
     zone = paths.look(world, data)
-    if (zone is None and world.settled(data)) or (zone is not None and zone.kind == "directory"):
+    if (zone is None and world.is_known(data)) or (zone is not None and zone.kind == "directory"):
         near = _nearest(world, name)
         raise CheckError("this host has no time zone %s%s; the package tzdata brings the zones" % (name, near))
     actions: list[Action] = []

@@ -143,7 +143,7 @@ def check_certificate(node: Node, nodes: Mapping[str, Node], world: World) -> li
     if attrs.get("absent"):
         return [paths.remove(path)] if stat is not None else []
     for name in filter(None, (attrs["key"], attrs.get("authority"), attrs.get("authority_key"))):
-        if world.settled(name) and world.stat(name) is None:
+        if world.is_known(name) and world.stat(name) is None:
             raise CheckError("%s does not exist; declare the node that creates it and require it" % name)
     mode = paths.mode_bits(attrs["mode"])
     if stat is None:

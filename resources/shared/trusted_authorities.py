@@ -54,7 +54,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     actions = drop_ins.check(node, nodes, world)
     if not actions and node.attrs.get("absent"):
         return []
-    if world.settled(PROGRAM) and world.stat(PROGRAM) is None:
+    if world.is_known(PROGRAM) and world.stat(PROGRAM) is None:
         raise CheckError("%s does not exist; require the package ca-certificates" % PROGRAM)
     if actions or node.attrs["fingerprint"] not in trusted(world):
         actions.append(update_trust(fresh=bool(node.attrs.get("absent"))))

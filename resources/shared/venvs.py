@@ -119,7 +119,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     if not present:
         paths.require_parent(world, path, node, nodes)
         python = attrs["python"]
-        if world.settled(python) and world.stat(python) is None:
+        if world.is_known(python) and world.stat(python) is None:
             raise CheckError("%s does not exist; require the package of this Python" % python)
         actions.append(create(path, python, bool(attrs.get("system_site_packages")), user))
     wrong = missing(attrs.get("packages") or (), installed(world, path) if present else {})

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Streamed:
-    """Writes the hosts of one run. Lines begin at once; a document begins when the run is settled.
+    """Writes the hosts of one run. Lines begin at once; a document begins when no error can end the run.
 
     :param stream: None to write none
     :param events: knows the hooks that were called for a host as a whole
@@ -41,9 +41,9 @@ class Streamed:
         self._lock = threading.Lock()
         self._early: list[tuple[str, Host]] | None = []  # hosts that finish before the stream begins
         if stream is not None and stream.at_once:
-            self.settled()
+            self.begin()
 
-    def settled(self) -> None:
+    def begin(self) -> None:
         """Begin to write. Before, an error would be the whole document."""
         if self._stream is None or self._early is None:
             return
@@ -57,7 +57,7 @@ class Streamed:
             self._write(self._stream, name, report)
 
     def finished(self, name: str, report: Host) -> None:
-        """Write a host, or keep it until the run is settled."""
+        """Write a host, or keep it until the stream begins."""
         if self._stream is None:
             return
         with self._lock:

@@ -109,7 +109,7 @@ class Awaited:
         self._environment = inputs.current(), secret_keys.current(), os.getcwd()
 
     @property
-    def unsettled(self) -> bool:
+    def waiting_for_facts(self) -> bool:
         """Whether a host's answer is due."""
         return bool(self._answers.due)
 

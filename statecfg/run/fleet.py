@@ -93,7 +93,7 @@ class Options:
 class Readers(Protocol):
     """Read the reports of hosts during the run."""
 
-    def settled(self) -> None:
+    def begin(self) -> None:
         """Note that all definitions are valid, and the user has agreed: no error can end the run from now on."""
 
     def finished(self, name: str, report: HostData) -> None:
@@ -152,7 +152,7 @@ def run(
     sessions.start()
     try:
         joined.join(options, jobs)
-        barrier.settle()
+        barrier.complete_jobs()
     except BaseException:
         sessions.stop()
         raise
@@ -161,7 +161,7 @@ def run(
         gate.waiting.wait()
         gate.answer = options.confirm(_report(order, playbook, sessions.reports))
     if readers is not None and (gate is None or gate.answer):
-        readers.settled()
+        readers.begin()
     sessions.wait()
     report = _report(order, playbook, sessions.reports)
     for name, host in report["hosts"].items():

@@ -76,7 +76,7 @@ class NextHooks:
         if unit.counts[key] <= MOST:
             return True
         remote = f" about {about.remote}" if about is not None and about.remote else ""
-        unit.settled = False
+        unit.endless = True
         self.store.attempt(lambda connection: services.endless_in(connection, step))
         unit.blocked = f"it does not settle: {step.hook}{remote} ran {MOST} times in this run and is due again"
         return False

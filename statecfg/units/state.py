@@ -25,7 +25,7 @@ class RunUnit:
     :param running: the hook that runs now; None for none
     :param quiet: whether no hook was due when the store was last read
     :param blocked: why no further hook runs; "" if hooks may run
-    :param settled: False if a hook ran too often and was stopped
+    :param endless: whether a hook ran too often and was stopped
     :param state: its state in the store
     :param hooks: the hooks that ran, in the format of reports
     :param counts: hook, relation and remote unit → how often the hook ran
@@ -39,7 +39,7 @@ class RunUnit:
     running: UnitStep | None = None
     quiet: bool = False
     blocked: str = ""
-    settled: bool = True
+    endless: bool = False
     state: str = ""
     hooks: list[UnitHook] = field(default_factory=list)
     counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
@@ -48,7 +48,7 @@ class RunUnit:
         """Return the unit in the format of reports."""
         error = self.blocked or next((hook["error"] for hook in self.hooks if hook["status"] == HookStatus.FAILED), "")
         unit: Unit = {"unit": self.name, "service": self.service, "state": self.state, "hooks": self.hooks}
-        if not self.settled:
+        if self.endless:
             unit["settled"] = False
         if error:
             unit["error"] = error

@@ -216,20 +216,20 @@ class Overlay(Machine):
                     return cause.node
         return None
 
-    def _unsettled(self, path: str) -> Optional[str]:
-        return self._unsettled_path(self.canonical(path)) if self.causes else None
+    def _changed_by(self, path: str) -> Optional[str]:
+        return self._path_changed_by(self.canonical(path)) if self.causes else None
 
-    def _unsettled_path(self, path: str) -> Optional[str]:
+    def _path_changed_by(self, path: str) -> Optional[str]:
         entry = self.entries.get(path)
         return self._cause(FILES, entry.when if entry is not None else -1, path)
 
-    def settled(self, path: str) -> bool:
-        return self._unsettled(path) is None
+    def is_known(self, path: str) -> bool:
+        return self._changed_by(path) is None
 
     def stat(self, path: str) -> Optional[Stat]:
         real_path = self.canonical(path)
         self.trace.looked.add(real_path)
-        cause = self._unsettled_path(real_path) if self.causes else None
+        cause = self._path_changed_by(real_path) if self.causes else None
         if cause is not None:
             raise Unknown(cause, path)
         stat = self._standing(real_path)
@@ -299,12 +299,12 @@ class Overlay(Machine):
             raise self._missing(real_path, path)
         if stat.kind != "directory":
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-        cause = self._names_unsettled(real_path)
+        cause = self._names_changed_by(real_path)
         if cause is not None:
             raise Unknown(cause, "the content of %s" % path)
         return self._names(real_path)
 
-    def _names_unsettled(self, directory: str) -> Optional[str]:
+    def _names_changed_by(self, directory: str) -> Optional[str]:
         """Return the required node that may add or remove names in a directory, even in a directory that is known."""
         entry = self.entries.get(directory)
         fresh = entry.when if entry is not None and entry.fresh else -1

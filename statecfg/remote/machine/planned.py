@@ -74,11 +74,11 @@ class Planned(Overlay):
         return real_path, error("cannot %s %s: %s" % (what, path, why)) if why else None
 
     def _obstacle(self, path: str) -> str:
-        """Return why nothing can be created at a path, "" if it can. Assume that unsettled directories will exist."""
+        """Return why nothing can be created at a path, "" if it can. Assume that uncertain directories will exist."""
         above, missing = os.path.dirname(path), ""
         holder = self.apparent(above)
         while holder is None:
-            if self._unsettled(above) is not None:
+            if self._changed_by(above) is not None:
                 return ""
             above, missing = os.path.dirname(above), above
             holder = self.apparent(above)
@@ -268,7 +268,7 @@ class Planned(Overlay):
         real_path, refused = self._resolve(what, path)
         old = self.apparent(real_path) if refused is None else None
         if old is None:
-            if refused is None and self._unsettled(path) is None:
+            if refused is None and self._changed_by(path) is None:
                 refused = error("cannot %s %s: No such file or directory" % (what, path))
             return refused or ok()
         if old.kind == "symlink" and mode is not None:

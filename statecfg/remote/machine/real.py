@@ -97,7 +97,7 @@ class RealMachine(Machine):
 
     apparent = stat
 
-    def settled(self, path: str) -> bool:
+    def is_known(self, path: str) -> bool:
         return True
 
     def canonical(self, path: str) -> str:

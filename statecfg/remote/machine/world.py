@@ -107,12 +107,12 @@ class World:
         """
         raise NotImplementedError
 
-    def settled(self, path: str) -> bool:
+    def is_known(self, path: str) -> bool:
         """Return False if an action of a required node may still change `stat(path)`."""
         raise NotImplementedError
 
     def apparent(self, path: str) -> Optional[Stat]:
-        """Return `stat(path)` as far as it is known now. It never raises Unknown (see `settled`)."""
+        """Return `stat(path)` as far as it is known now. It never raises Unknown (see `is_known`)."""
         raise NotImplementedError
 
     def read(self, path: str) -> bytes:

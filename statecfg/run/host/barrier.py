@@ -25,14 +25,14 @@ class Barrier:
 
     :param awaited: completes the jobs; None if no host waits for facts
     :param hosts: the hosts that wait for facts
-    :ivar settled: set when all definitions are valid, or when the run has ended because one is wrong
+    :ivar decided: set when all definitions are valid, or when the run has ended because one is wrong
     """
 
     def __init__(self, awaited: Awaited | None, hosts: Iterable[str]) -> None:
         self.awaited, self.waiting = awaited, set(hosts)
-        self.settled = threading.Event()
+        self.decided = threading.Event()
         if awaited is None:
-            self.settled.set()
+            self.decided.set()
         self._broken = False
         self._answers: queue.SimpleQueue[tuple[str, TellFacts | None]] = queue.SimpleQueue()
         self._steps: dict[str, Step] = {}
@@ -54,7 +54,7 @@ class Barrier:
         """
         if self._broken:
             raise Unjoined
-        return self.settled.is_set()
+        return self.decided.is_set()
 
     def ready(self, host: str) -> bool:
         """Return whether it is known what to do next with a host that has answered.
@@ -70,7 +70,7 @@ class Barrier:
 
     # Called by the main thread
 
-    def settle(self) -> None:
+    def complete_jobs(self) -> None:
         """Wait for the facts of all hosts, and complete their jobs.
 
         :raises InvalidInput: a definition is wrong; no host changes anything
@@ -84,13 +84,13 @@ class Barrier:
             self._broken = True
             raise
         finally:
-            self.settled.set()
+            self.decided.set()
 
     def _collect(self, awaited: Awaited) -> None:
         for host in awaited.names:
             if host not in self.waiting:  # this run does not visit it, for example because it refuses a saved plan
                 self._ask(awaited, awaited.lost(host))
-        while awaited.unsettled:
+        while awaited.waiting_for_facts:
             try:
                 host, facts = self._answers.get(timeout=WAIT)
             except queue.Empty:

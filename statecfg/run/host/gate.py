@@ -52,7 +52,7 @@ class Pass:
         """
         if not self.barrier.open():
             self.rest()
-            self.barrier.settled.wait()
+            self.barrier.decided.wait()
             self.barrier.open()
             self.slots.acquire()
             self.has_slot = True

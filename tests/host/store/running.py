@@ -90,7 +90,7 @@ def told(step: UnitStep) -> str:
     return f"{step.unit} {step.hook}{shown}".replace("  ", " ")
 
 
-def settle(
+def run_hooks(
     store: Store, programs: Mapping[str, Program] | None = None, run: str = "r", only: Sequence[str] = ()
 ) -> list[str]:
     """Run hooks until none is due. Return them as texts. The units take turns in the order of their names.
@@ -101,10 +101,10 @@ def settle(
     :param only: run only the hooks of these units
     """
     with store.transaction() as connection:
-        return list(_settle(connection, programs or {}, run, only))
+        return list(_run_hooks(connection, programs or {}, run, only))
 
 
-def _settle(connection: Connection, programs: Mapping[str, Program], run: str, only: Sequence[str]) -> Iterator[str]:
+def _run_hooks(connection: Connection, programs: Mapping[str, Program], run: str, only: Sequence[str]) -> Iterator[str]:
     quiet, count = False, 0
     while not quiet:
         quiet = True

@@ -88,7 +88,7 @@ def deploy_again(store: Store) -> None:
         services.set_settings(store, PROJECT, name, {"title": f"t{next(_titles)}"})
 
 
-def settle_own_life(store: Store, *names: str) -> None:
+def run_own_life(store: Store, *names: str) -> None:
     """Run the due hooks that belong to no relation."""
     for name in names or units(store):
         while (step := next_of(store, name)) is not None and step.relation is None:

@@ -12,7 +12,7 @@ from tests.host.store.running import (
     Failed,
     declared,
     deploy,
-    settle,
+    run_hooks,
     units,
 )
 from tests.host.store.service_store import BOTH, DB, LIFE, WEB, own, shared, step_of, store, tell
@@ -25,12 +25,12 @@ def test_a_failed_hook_is_retried_only_in_another_run(store: Store) -> None:
         raise Failed("exit code 3.")
 
     deploy(store, DB)
-    assert settle(store, {"db start": fails}) == [f"db/0 {hook}" for hook in LIFE]
+    assert run_hooks(store, {"db start": fails}) == [f"db/0 {hook}" for hook in LIFE]
     assert (units(store)["db/0"].condition.state, units(store)["db/0"].condition.why) == ("start_error", "exit code 3.")
-    assert settle(store) == [], "a failed hook is not repeated in the same run"
+    assert run_hooks(store) == [], "a failed hook is not repeated in the same run"
     step = step_of(store, "db/0", "r2")
     assert step.now.failed_before and step.hook == "start"
-    assert settle(store, run="r2") == ["db/0 start"]
+    assert run_hooks(store, run="r2") == ["db/0 start"]
     assert (units(store)["db/0"].condition.state, units(store)["db/0"].condition.why) == ("started", "")
 
 
@@ -39,16 +39,16 @@ def test_a_failed_relation_hook_is_retried_for_remaining_units(store: Store) -> 
         raise Failed("exit code 1.")
 
     deploy(store, declared("db", "h1", "h3"), WEB, BOTH[2])
-    settle(store, {"web db-relation-joined": fails})
+    run_hooks(store, {"web db-relation-joined": fails})
     assert units(store)["web/0"].condition.relation_errors == {"db:0": "db-relation-joined: exit code 1."}
     assert units(store)["web/0"].condition.state == "started"
     tell(store, "db/0", a="1")
     tell(store, "db/1", a="1")
-    settle(store)
+    run_hooks(store)
     # The unit that is removed now was never announced to web/0.
     deploy(store, declared("db", "h1"), WEB, BOTH[2], prune=True)
-    settle(store)
-    assert [hook for hook in settle(store, run="r2") if "relation" in hook] == [
+    run_hooks(store)
+    assert [hook for hook in run_hooks(store, run="r2") if "relation" in hook] == [
         "web/0 db-relation-joined db/0 [db/0]",
         "web/0 db-relation-changed db/0 [db/0]",
     ]
@@ -60,11 +60,11 @@ def test_removing_a_unit_clears_its_failed_joined_hook(store: Store) -> None:
         raise Failed("exit code 1.")
 
     deploy(store, *BOTH)
-    settle(store, {"web db-relation-joined": fails})
+    run_hooks(store, {"web db-relation-joined": fails})
     deploy(store, declared("db"), WEB, BOTH[2], prune=True)
-    settle(store, run="r2", only=["db/0"])
+    run_hooks(store, run="r2", only=["db/0"])
     assert units(store)["web/0"].condition.relation_errors == {}
-    assert settle(store, run="r3") == []
+    assert run_hooks(store, run="r3") == []
 
 
 @pytest.mark.parametrize("failing", ["install", "config-changed", "start", "upgrade-charm", "stop"])
@@ -75,13 +75,13 @@ def test_resolve_continues_as_if_the_failed_hook_succeeded(store: Store, failing
     deploy(store, DB)
     for run, parts in (("r1", [DB]), ("r2", [declared("db", "h1", digest="c2")]), ("r3", [])):
         deploy(store, *parts, prune=True)
-        settle(store, {f"db {failing}": fails}, run=run)
+        run_hooks(store, {f"db {failing}": fails}, run=run)
         if "db/0" in units(store) and units(store)["db/0"].condition.state.endswith("_error"):
             break
     assert services.resolve(store, PROJECT, "db/0", retry=False) == [failing]
     assert services.resolve(store, PROJECT, "db/0", retry=False) == []
     after = {"install": ["config-changed", "start"], "config-changed": ["start"]}.get(failing, [])
-    assert settle(store) == [f"db/0 {hook}" for hook in after]
+    assert run_hooks(store) == [f"db/0 {hook}" for hook in after]
     assert [each.condition.state for each in units(store).values()] == ([] if failing == "stop" else ["started"])
 
 
@@ -91,17 +91,17 @@ def test_resolve_retries_or_skips_a_failed_relation_hook(store: Store, kind: str
         raise Failed("exit code 1.")
 
     deploy(store, *BOTH)
-    settle(store, {f"web db-relation-{kind}": fails})
+    run_hooks(store, {f"web db-relation-{kind}": fails})
     if kind in ("departed", "broken"):
         deploy(store, DB, WEB, prune=True)
-        settle(store, {f"web db-relation-{kind}": fails})
+        run_hooks(store, {f"web db-relation-{kind}": fails})
     assert list(units(store)["web/0"].condition.relation_errors) == ["db:0"]
     assert services.resolve(store, PROJECT, "web/0", retry=True) == [f"db-relation-{kind}"]
     assert step_of(store, "web/0").hook == f"db-relation-{kind}", "the hook is due again in the same run"
     assert services.resolve(store, PROJECT, "web/0", retry=False) == [f"db-relation-{kind}"]
     assert units(store)["web/0"].condition.relation_errors == {}
     after = {"joined": ["db-relation-changed db/0 [db/0]"], "departed": ["db-relation-broken []"]}.get(kind, [])
-    assert own(settle(store), "web/0") == after
+    assert own(run_hooks(store), "web/0") == after
 
 
 def test_resolve_skips_only_what_the_failed_hook_had_seen(store: Store) -> None:
@@ -111,19 +111,19 @@ def test_resolve_skips_only_what_the_failed_hook_had_seen(store: Store) -> None:
         raise Failed("exit code 1.")
 
     deploy(store, *BOTH)
-    settle(store)
+    run_hooks(store)
     tell(store, "db/0", a="1")
-    settle(store, {"web db-relation-changed": fails})
+    run_hooks(store, {"web db-relation-changed": fails})
     tell(store, "db/0", a="2")
     assert services.resolve(store, PROJECT, "web/0", retry=False) == ["db-relation-changed"]
-    assert "web/0 db-relation-changed db/0 [db/0]" in settle(store)
+    assert "web/0 db-relation-changed db/0 [db/0]" in run_hooks(store)
     services.set_settings(store, PROJECT, "db", {"size": 40})
-    settle(store, {"db config-changed": fails})
+    run_hooks(store, {"db config-changed": fails})
     services.set_settings(store, PROJECT, "db", {"size": 41})
     assert services.resolve(store, PROJECT, "db/0", retry=False) == ["config-changed"]
-    assert settle(store, run="r2") == ["db/0 config-changed"]
+    assert run_hooks(store, run="r2") == ["db/0 config-changed"]
     deploy(store, declared("db", "h1", digest="c2"), WEB, BOTH[2])
-    settle(store, {"db upgrade-charm": fails}, run="r3")
+    run_hooks(store, {"db upgrade-charm": fails}, run="r3")
     deploy(store, declared("db", "h1", digest="c3"), WEB, BOTH[2])
     assert services.resolve(store, PROJECT, "db/0", retry=False) == ["upgrade-charm"]
-    assert settle(store, run="r4") == ["db/0 upgrade-charm"]
+    assert run_hooks(store, run="r4") == ["db/0 upgrade-charm"]

@@ -16,7 +16,7 @@ from tests.host.store.running import (
     deploy,
     fail,
     read,
-    settle,
+    run_hooks,
     units,
 )
 from tests.host.store.service_store import BOTH, DB, commit_own, deploy_again, rows, shared, step_of, store
@@ -26,11 +26,11 @@ __all__ = ["shared", "store"]
 
 def test_settings_follow_precedence_and_changes_run_config_changed(store: Store) -> None:
     deploy(store, declared("db", "h1", settings={"size": 3}))
-    settle(store)
+    run_hooks(store)
     assert read(store, "db/0", "config") == {"title": "My Title", "size": 3, "key": None}
     services.set_settings(store, PROJECT, "db", {"title": "T", "size": 4})
     assert services.get_settings(store, PROJECT, "db") == {"title": "T", "size": 4}
-    assert settle(store) == ["db/0 config-changed"]
+    assert run_hooks(store) == ["db/0 config-changed"]
     services.set_settings(store, PROJECT, "db", {}, ["size"])
     assert read(store, "db/0", "config") == {"title": "T", "size": 3, "key": None}
     deploy(store, declared("db", "h1", settings={"size": 5, "title": "P"}))
@@ -38,9 +38,9 @@ def test_settings_follow_precedence_and_changes_run_config_changed(store: Store)
     # Several changes cause only one hook. A change to the same value causes none.
     deploy(store, declared("db", "h1", settings={"size": 3, "title": "P"}))
     services.set_settings(store, PROJECT, "db", {"title": "My Title"})
-    assert settle(store) == ["db/0 config-changed"]
+    assert run_hooks(store) == ["db/0 config-changed"]
     services.set_settings(store, PROJECT, "db", {"size": 3})
-    assert settle(store) == []
+    assert run_hooks(store) == []
 
 
 def test_secrets_are_not_stored_and_their_change_runs_a_hook(store: Store) -> None:
@@ -48,12 +48,12 @@ def test_secrets_are_not_stored_and_their_change_runs_a_hook(store: Store) -> No
         return declared("db", "h1", secrets={"key": key})
 
     deploy(store, with_key("Hunter-2-Hunter"))
-    settle(store)
+    run_hooks(store)
     assert read(store, "db/0", "config", key="Hunter-2-Hunter")["key"] == "Hunter-2-Hunter"
     deploy(store, with_key("Hunter-2-Hunter"))
-    assert settle(store) == []
+    assert run_hooks(store) == []
     deploy(store, with_key("Hunter-3-Hunter"))
-    assert settle(store) == ["db/0 config-changed"]
+    assert run_hooks(store) == ["db/0 config-changed"]
     with store.reading() as connection:
         for table in ("service", "unit"):
             found = connection.exec_driver_sql(f"SELECT * FROM {table}").all()
@@ -64,7 +64,7 @@ def test_secrets_are_not_stored_and_their_change_runs_a_hook(store: Store) -> No
 
 def test_a_changed_address_is_told_unless_a_hook_set_it(store: Store) -> None:
     deploy(store, *BOTH)
-    settle(store)
+    run_hooks(store)
     web = units(store)["web/0"].id
 
     def moved(address: str) -> set[int]:
@@ -75,7 +75,7 @@ def test_a_changed_address_is_told_unless_a_hook_set_it(store: Store) -> None:
     assert moved("10.1.1.1") == set()
     assert units(store)["db/0"].network.addresses == {"private-address": "10.1.1.1", "public-address": "db.example"}
     assert read(store, "web/0", "relation", "db:0", "db/0") == {"private-address": "10.1.1.1"}
-    assert settle(store) == ["web/0 db-relation-changed db/0 [db/0]"]
+    assert run_hooks(store) == ["web/0 db-relation-changed db/0 [db/0]"]
     # A new address does not replace a value that a hook has set.
     commit_own(store, "db/0", "private-address", "vip.example")
     assert moved("10.2.2.2") == set()
@@ -98,7 +98,7 @@ def test_ports_and_status_are_stored_even_if_the_hook_fails(store: Store) -> Non
 
 def test_unknown_units_and_relations_cannot_be_read_or_written(store: Store) -> None:
     deploy(store, *BOTH)
-    settle(store)
+    run_hooks(store)
     for node, code in (
         (("relation", "db:0", "web/9"), "NoSuchUnit"),
         (("relation", "cache:0", "db/0"), "UnitRelationStateNotFound"),

@@ -139,7 +139,7 @@ class Model:
     def begin_run(self) -> None:
         self.run += 1
 
-    def settle(self) -> None:
+    def run_hooks(self) -> None:
         """Let all hooks succeed. Check that all related units know each other, and that no event is left."""
         self.run += 1
         deadline = time.monotonic() + 120
@@ -185,8 +185,8 @@ def test_units_know_each_other_after_any_sequence_of_events(store: Store, moves:
     with pytest.raises(Enough), store.transaction() as connection:
         model = Model(connection)
         model.move("deploy", list(HOSTS[:2]), list(HOSTS[1:]), RELATIONS, False, 1)
-        model.settle()
+        model.run_hooks()
         for kind, *given_ in moves:
             model.move("begin_run" if kind == "run" else str(kind), *given_)
-        model.settle()
+        model.run_hooks()
         raise Enough

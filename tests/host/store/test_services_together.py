@@ -17,7 +17,7 @@ from tests.host.store.running import (
     publish,
     read,
     related,
-    settle,
+    run_hooks,
     units,
 )
 
@@ -42,7 +42,7 @@ def test_a_killed_process_leaves_no_partial_hook_changes(url: str) -> None:
     chance = random.Random(seed)
     with opened(url=url) as store:
         deploy(store, declared("db", "h1"), declared("web", "h2"), related("web:db", "db:db"))
-        settle(store)
+        run_hooks(store)
     acknowledged = 0
     for _ in range(6):
         with workers.started((publish, (url,))) as running:
@@ -60,5 +60,5 @@ def test_a_killed_process_leaves_no_partial_hook_changes(url: str) -> None:
             assert {found[key] for key in KEYS} == {leader[key] for key in KEYS} == {str(kept)}, seed
             # The hook counts as run exactly if its changes were written.
             assert services.get_settings(store, PROJECT, "db")["size"] in (kept, kept + 1), seed
-            pending = [hook for hook in settle(store) if "relation" in hook]
+            pending = [hook for hook in run_hooks(store) if "relation" in hook]
             assert pending == ["web/0 db-relation-changed db/0 [db/0]"], seed

@@ -10,7 +10,7 @@ import pytest
 from statecfg.cli import main
 from statecfg.store import opened, services
 from tests.host.command import Ran, statecfg
-from tests.host.store.running import Failed, Program, commit, declared, deploy, next_of, related, sets, settle, units
+from tests.host.store.running import Failed, Program, commit, declared, deploy, next_of, related, run_hooks, sets, units
 
 Run = Callable[..., Ran]
 INVENTORY = "hosts: {h1: , h2: , h3: }\n"
@@ -35,7 +35,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with opened(url=str(root / "store.db")) as store:
         parts = declared("db", "h1", schema=SCHEMA, secrets={"key": "Hunter-2"}, endpoints=ENDS), declared("web", "h2")
         deploy(store, *parts, related("web:db", "db:db"))
-        settle(store, {"db db-relation-joined": lambda step: sets(step, user="ann", password="pw-1")})
+        run_hooks(store, {"db db-relation-joined": lambda step: sets(step, user="ann", password="pw-1")})
         services.log(
             store, "shop", [(1.0, "db/0", "install", 20, "hello"), (2.0, "web/0", "sta\x1brt", 40, "\x1b[31m!\n2")]
         )
@@ -166,7 +166,7 @@ def test_units_and_relations_can_be_added_and_removed_by_hand(run: Run, shop: Pa
     assert "db:ring (peers)  by hand" in run("list").out
     assert run("unrelate", "db:ring").out == f"db:ring: will be ended. {LATER}\n"
     with opened(url=str(shop / "store.db")) as store:
-        settle(store)
+        run_hooks(store)
         assert list(units(store)) == ["db/0", "web/0"]
 
 
@@ -174,7 +174,7 @@ def test_resolved_marks_a_failed_hook_as_done(run: Run, shop: Path) -> None:
     fails: Program = failing
     with opened(url=str(shop / "store.db")) as store:
         services.set_settings(store, "shop", "db", {"title": "x"})
-        settle(store, {"db config-changed": fails})
+        run_hooks(store, {"db config-changed": fails})
     assert "config-changed failed" in run("list").out and "configure_error" in run("list", "--json").out
     shown = run("show", "db/0").out
     assert "Error processing \\x1b" in shown

@@ -184,9 +184,9 @@ def test_facts_of_hosts_in_the_run_are_collected_in_it(project: Path) -> None:
     waiting = awaited(work)
     assert waiting.add("web1", {"ipv4": "192.0.2.1"}) == {}
     assert waiting.add("db1", {"ipv4": "192.0.2.9"}) == {}
-    assert waiting.unsettled
+    assert waiting.waiting_for_facts
     assert waiting.add("web2", {"ipv4": "192.0.2.2"}) == {}
-    assert not waiting.unsettled
+    assert not waiting.waiting_for_facts
     jobs = waiting.finish()
     assert {name: contents(job)["file:/etc/a"] for name, job in jobs.items()} == {
         "web1": "192.0.2.9",
@@ -303,7 +303,7 @@ def test_a_host_is_asked_again_for_what_another_host_needs(project: Path) -> Non
     for host in ("web1", "web2"):
         assert waiting.add(host, {"cpus": 1}) == {}
     assert waiting.add("db1", {"cpus": 2}) == {"db1": ("hostname",)}
-    assert waiting.unsettled
+    assert waiting.waiting_for_facts
     assert waiting.add("db1", {"hostname": "d"}) == {}
     assert contents(waiting.finish()["web1"]) == {"file:/etc/a": "d"}
 
