@@ -30,8 +30,8 @@ def check(attrs: records.Attrs) -> None:
 def needs(attrs: records.Attrs) -> list[str]:
     """Return what the arguments with usual names need on the host, and the user."""
     arguments = attrs.get("arguments") or {}
-    said = [(kind, arguments.get(name)) for name, kind in NEEDS.items()]
-    texts = [(kind, value) for kind, value in [*said, ("user", attrs.get("user"))] if isinstance(value, str) and value]
+    named = [(kind, arguments.get(name)) for name, kind in NEEDS.items()]
+    texts = [(kind, value) for kind, value in [*named, ("user", attrs.get("user"))] if isinstance(value, str) and value]
     return ["%s:%s" % (kind, value) for kind, value in texts if kind != "path" or value.startswith("/")]
 
 

@@ -97,8 +97,8 @@ def failure(name: str, result: Mapping[str, object]) -> str:
     """Return why a module failed, "" if it did not."""
     if not result.get("failed"):
         return ""
-    said = result.get("msg") or result.get("exception") or "it gives no reason"
-    return "the Ansible module %s failed: %s" % (name, str(said).strip())
+    message = result.get("msg") or result.get("exception") or "it gives no reason"
+    return "the Ansible module %s failed: %s" % (name, str(message).strip())
 
 
 def log(result: Mapping[str, object]) -> str:

@@ -263,8 +263,8 @@ def actions(world: World, node: Node, nodes: Mapping[str, Node]) -> list[Action]
     root = node.attrs["path"]
     for name, other in nodes.items():
         if node.attrs.get("host_source") and other.attrs.get("purge") and other.attrs.get("path") == root:
-            said = "%s purges %s, but does not know what is in host_source; use source, or another directory"
-            raise CheckError(said % (name, root))
+            message = "%s purges %s, but does not know what is in host_source; use source, or another directory"
+            raise CheckError(message % (name, root))
     node = with_tree(node, world)
     found = tree.check(world, root, node, nodes)
     packed = next((action.args["content"] for action in found if action.op == "write"), None)

@@ -233,8 +233,8 @@ class Command:
         if status < 0:
             return "ended by signal %d" % -status
         if status in self.failing or (self.codes is not None and status not in self.codes):
-            said = bytes(self.log.data[max(0, start - self.log.cut) :]).decode("utf-8", "replace").strip()
-            return "exit status %d%s" % (status, shown(said.rsplit("\n", 1)[-1]))
+            output = bytes(self.log.data[max(0, start - self.log.cut) :]).decode("utf-8", "replace").strip()
+            return "exit status %d%s" % (status, shown(output.rsplit("\n", 1)[-1]))
         for stream, pattern in self.patterns.items():
             text = (outcome.output if stream == "stdout" else outcome.errors).decode("utf-8", "replace")
             found = re.search(pattern, text, re.MULTILINE)

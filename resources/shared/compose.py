@@ -153,8 +153,8 @@ def up(
             found = _definitions(argv, machine.probe(_question(argv)))
         except CheckError as problem:
             return error(str(problem))
-        said = {"hashes": found, "number": os.urandom(8).hex()}
-        label = "--podman-run-args=--pull=%s --label=%s" % (pull, shlex.quote("%s=%s" % (LABEL, json.dumps(said))))
+        labels = {"hashes": found, "number": os.urandom(8).hex()}
+        label = "--podman-run-args=--pull=%s --label=%s" % (pull, shlex.quote("%s=%s" % (LABEL, json.dumps(labels))))
         if drop:
             result = machine.run(["podman", "rm", "--force", "--time=%d" % stop_timeout, "--", *drop], {})
             if result["status"] != "ok":

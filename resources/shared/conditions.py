@@ -46,7 +46,7 @@ def unmet(attrs: records.Attrs, world: World) -> str:
         return "" if probe.status == 0 else ended + _shown(probe.errors or probe.output)
     if attrs.get("url") is not None:
         probe = http_requests.ask(http_requests.request({**attrs, "timeout": None}), world)
-        return "%s: %s" % (attrs["url"], http_requests.said(probe)) if probe.status else ""
+        return "%s: %s" % (attrs["url"], http_requests.reason(probe)) if probe.status else ""
     address, port = attrs.get("address") or "127.0.0.1", attrs["port"]
     probe = world.probe([sys.executable, "-I", "-S", "-c", _CONNECT, address, str(port), str(http_requests.SECONDS)])
     return "port %d of %s%s" % (port, address, _shown(probe.errors) or " does not answer") if probe.status else ""

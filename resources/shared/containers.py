@@ -54,9 +54,9 @@ def _create(
 ) -> Result:
     """Create a container under a temporary name."""
     # The random number tells this container from one whose image was made from it, with its labels.
-    said = {"name": name, "options": wanted, "number": os.urandom(8).hex()}
+    label = {"name": name, "options": wanted, "number": os.urandom(8).hex()}
     lines = "".join("%s=%s\n" % item for item in sorted((env or {}).items()))
-    argv = command(engine, temporary, wanted, json.dumps(said, sort_keys=True))
+    argv = command(engine, temporary, wanted, json.dumps(label, sort_keys=True))
     return machine.run(argv, effect, input=lines.encode())
 
 

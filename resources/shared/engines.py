@@ -72,10 +72,10 @@ def read_all(host: World, kind: str) -> Iterator[tuple[str, list[Mapping[str, An
 def _label(labels: dict[str, str] | None) -> Mapping[str, Any]:
     """Return what our label says; {} if there is none."""
     try:
-        said = json.loads((labels or {}).get(LABEL, "{}"))
+        label = json.loads((labels or {}).get(LABEL, "{}"))
     except ValueError:
         return {}
-    return said if isinstance(said, dict) and isinstance(said.get("options"), dict) else {}
+    return label if isinstance(label, dict) and isinstance(label.get("options"), dict) else {}
 
 
 def name_of(container: Mapping[str, Any]) -> str:
@@ -89,15 +89,15 @@ def containers(host: Any) -> dict[str, records.Fields]:
     for engine, found in read_all(host, "container"):
         loaded[engine] = {"unread": found} if isinstance(found, str) else {"read": True}
         for each in found if not isinstance(found, str) else ():
-            said, name = _label((each.get("Config") or {}).get("Labels")), name_of(each)
+            label, name = _label((each.get("Config") or {}).get("Labels")), name_of(each)
             fields: dict[str, Any] = {
                 "state": "running" if each["State"].get("Running") else "stopped",
                 "image_id": plain_id(each["Image"]),
             }
-            if said.get("name") != name:  # another one's, or of an image that was made from our container
-                fields.update({"foreign": True, "intended": said.get("name")})
+            if label.get("name") != name:  # another one's, or of an image that was made from our container
+                fields.update({"foreign": True, "intended": label.get("name")})
             else:
-                fields.update(said["options"], number=said.get("number"))
+                fields.update(label["options"], number=label.get("number"))
             loaded[key(engine, name)] = fields
     return loaded
 

@@ -34,9 +34,9 @@ def content(world: World, path: str) -> tuple[str, str]:
         return made["fstype"], made["fstype"]
     # Without a known content, blkid(8) prints nothing and ends with status 2, also if it can't read the device.
     probe = world.probe(["blkid", "--probe", "--output", "export", "--", path], inputs=("filesystem", [path]))
-    said = probe.errors.decode("utf-8", "replace").strip()
-    if probe.status not in (0, 2) or (probe.status and said):
-        raise CheckError("blkid can't read %s: %s" % (path, said or "status %d" % probe.status))
+    message = probe.errors.decode("utf-8", "replace").strip()
+    if probe.status not in (0, 2) or (probe.status and message):
+        raise CheckError("blkid can't read %s: %s" % (path, message or "status %d" % probe.status))
     tags = dict(line.partition("=")[::2] for line in probe.text.splitlines())
     if "TYPE" in tags:
         return tags["TYPE"], tags["TYPE"]

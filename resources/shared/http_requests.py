@@ -76,19 +76,19 @@ def request(attrs: records.Attrs, own: records.Attrs | None = None) -> records.F
     :param attrs: the attributes of the node
     :param own: the values in its `unless` or `undo` that override them; None: the request of the node itself
     """
-    said = attrs if own is None else own
-    headers = said.get("headers") if said.get("headers") is not None else attrs.get("headers")
-    headers, body = dict(headers or {}), said.get("body")
-    if said.get("json") is not None:
-        body = json.dumps(said["json"])
+    written = attrs if own is None else own
+    headers = written.get("headers") if written.get("headers") is not None else attrs.get("headers")
+    headers, body = dict(headers or {}), written.get("body")
+    if written.get("json") is not None:
+        body = json.dumps(written["json"])
         headers = {"Content-Type": "application/json", **headers}
     return {
-        "url": said["url"],
-        "method": said.get("method") or "GET",
+        "url": written["url"],
+        "method": written.get("method") or "GET",
         "headers": {"User-Agent": "statecfg", **headers},
         "body": body,
-        "status": list(said.get("status") or ()),
-        "contains": said.get("contains"),
+        "status": list(written.get("status") or ()),
+        "contains": written.get("contains"),
         "verify": attrs.get("verify_certificate", True),
         "ca": attrs.get("ca"),
         "seconds": attrs.get("timeout") or SECONDS,
@@ -103,7 +103,7 @@ def ask(wanted: records.Fields, world: World) -> Probe:
     return world.probe(command(), timeout=3 * wanted["seconds"] + 10, input=order(wanted))
 
 
-def said(probe: Probe) -> str:
+def reason(probe: Probe) -> str:
     """Return the reason that the program printed. A long line is left out: half of a secret could not be masked."""
     line = probe.errors.decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
     return line if 0 < len(line) <= LONGEST else "no response"
@@ -116,7 +116,7 @@ def require(attrs: records.Attrs, world: World) -> None:
     """
     probe = ask(request(attrs), world)
     if probe.status:
-        raise Conflict("%s: %s" % (attrs["url"], said(probe)))
+        raise Conflict("%s: %s" % (attrs["url"], reason(probe)))
 
 
 def done(attrs: records.Attrs, world: World) -> bool:
@@ -128,7 +128,7 @@ def done(attrs: records.Attrs, world: World) -> bool:
     probe = ask(guard, world)
     if probe.status not in (0, ANSWERED):
         text = "unless: %s: %s; require the node that starts the server, or a wait_for"
-        raise CheckError(text % (guard["url"], said(probe)))
+        raise CheckError(text % (guard["url"], reason(probe)))
     return probe.status == 0
 
 

@@ -135,8 +135,8 @@ def _left_behind(world: World, volume: str, size: int) -> bool:
     found = [re.search(pattern, probe.text, re.M) for pattern in (blocks, block)]
     numbers = [int(match[1]) for match in found if match is not None]
     if probe.status or len(numbers) != 2:
-        said = probe.errors.decode("utf-8", "replace").strip() or "no size"
-        raise CheckError("%s can't read the file system on %s: %s" % (argv[0], path, said))
+        message = probe.errors.decode("utf-8", "replace").strip() or "no size"
+        raise CheckError("%s can't read the file system on %s: %s" % (argv[0], path, message))
     return numbers[0] * numbers[1] + UNUSED < size
 
 

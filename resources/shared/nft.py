@@ -84,9 +84,9 @@ def tried(world: World, content: bytes, family: str, name: str) -> bytes:
     argv = ["unshare", "--net", "sh", "-c", TRIAL, "sh", family, name]
     probe = world.probe(argv, inputs=("nftables", []), input=content)
     if probe.status:
-        said = probe.errors.decode("utf-8", "replace").strip()
-        help = "; name interfaces with iifname and oifname" if "Interface does not exist" in said else ""
-        raise CheckError("nft refuses the rules: %s%s" % (said.replace("/dev/stdin:", "line ") or "no output", help))
+        message = probe.errors.decode("utf-8", "replace").strip()
+        help = "; name interfaces with iifname and oifname" if "Interface does not exist" in message else ""
+        raise CheckError("nft refuses the rules: %s%s" % (message.replace("/dev/stdin:", "line ") or "no output", help))
     return _listing(probe.text)
 
 

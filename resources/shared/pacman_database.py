@@ -113,6 +113,6 @@ def conffiles(world: World, name: str) -> list[str]:
     """
     probe = world.probe(["pacman", "-Qii", "--", name], inputs=("packages", (LOCAL,)), env={"LC_ALL": "C"})
     if probe.status != 0:
-        said = probe.errors.decode("utf-8", "replace").strip()
-        raise CheckError("pacman can't read its database: %s" % (said or "status %d" % probe.status))
+        message = probe.errors.decode("utf-8", "replace").strip()
+        raise CheckError("pacman can't read its database: %s" % (message or "status %d" % probe.status))
     return _BACKUP.findall(probe.text.partition("Backup Files")[2])

@@ -28,8 +28,8 @@ def run(world: World, argv: Sequence[str]) -> Probe:
 def refused(probe: Probe) -> CheckError:
     """Return pacman's own message."""
     lines = [line.strip() for line in (probe.errors.decode("utf-8", "replace") + probe.text).splitlines()]
-    said = [line for line in lines if line and not line.startswith("warning:")]
-    return CheckError("pacman can't do this: %s" % " ".join(said[:12]))
+    messages = [line for line in lines if line and not line.startswith("warning:")]
+    return CheckError("pacman can't do this: %s" % " ".join(messages[:12]))
 
 
 def printed(world: World, argv: Sequence[str]) -> dict[str, str]:

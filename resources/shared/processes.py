@@ -69,10 +69,10 @@ def start(fields, detached):
             os._exit(127)
     os.close(tell)
     with os.fdopen(told) as stream:
-        said = stream.read()
-    if "error " in said:
-        sys.exit("%s can't be started: %s" % (fields["pathname"], said.partition("error ")[2]))
-    return int(said.split()[1])
+        answer = stream.read()
+    if "error " in answer:
+        sys.exit("%s can't be started: %s" % (fields["pathname"], answer.partition("error ")[2]))
+    return int(answer.split()[1])
 def stop(pid):
     started = stat(pid)
     # What we started leads its own group, and its children end with it.

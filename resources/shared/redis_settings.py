@@ -186,10 +186,10 @@ def running(attrs: records.Attrs, world: World) -> str | None:
     if probe.status:
         probe = _ask(attrs, world)  # a required node may still start the server, or set the password
     if probe.status:
-        said = (probe.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[-1]
+        message = (probe.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[-1]
         help = {NO_ANSWER: "require the service that starts it", NO_LOGIN: "write password, and user if it needs one"}
         advice = help.get(probe.status)
-        raise CheckError("the Redis server on %s: %s%s" % (address, said, "; " + advice if advice else ""))
+        raise CheckError("the Redis server on %s: %s%s" % (address, message, "; " + advice if advice else ""))
     found: str | None = json.loads(probe.text)
     return found
 

@@ -58,9 +58,9 @@ def replacement(world: World, path: str, attrs: records.Attrs) -> list[Action]:
         raise CheckError("replacement is not valid for pattern: write \\\\ for a backslash") from None
     wanted, found = attrs.get("count_at_least") or 0, replacing.count(edited, how) if attrs.get("count_at_least") else 0
     if found < wanted:
-        said = "%s has %d places that match pattern or contain the replacement; count_at_least requires %d: check %s"
+        message = "%s has %d places that match pattern or contain the replacement; count_at_least requires %d: check %s"
         names = [name for name in ("pattern", "after", "before") if attrs.get(name) is not None]
-        raise CheckError(said % (path, found, wanted, ", ".join(names)))
+        raise CheckError(message % (path, found, wanted, ", ".join(names)))
     if edited == text:
         return []
     return [replace_text(path, **how, backup=attrs.get("backup"), validate=attrs.get("validate"))]
@@ -101,8 +101,8 @@ def undo(node: Node, memory: records.ReplaceMemory, world: World) -> ActionSpec:
             return text
         new_text, changed = replacing.undone(text, _text(former), how)
         if changed:
-            said = "%s: others have changed the lines of %d of the replaced places: these lines stay"
-            left.append(said % (path, changed))
+            message = "%s: others have changed the lines of %d of the replaced places: these lines stay"
+            left.append(message % (path, changed))
         return new_text
 
     def write(made: bool) -> Action:

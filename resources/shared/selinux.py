@@ -34,8 +34,8 @@ def _listed(host: World, *arguments: str) -> list[str]:
         return []
     probe = host.probe(["semanage", *arguments], timeout=TIMEOUT)
     if probe.status:
-        said = (probe.errors or probe.output).decode("utf-8", "replace").strip().splitlines()
-        raise CheckError("semanage %s fails: %s" % (" ".join(arguments), said[-1] if said else "no output"))
+        lines = (probe.errors or probe.output).decode("utf-8", "replace").strip().splitlines()
+        raise CheckError("semanage %s fails: %s" % (" ".join(arguments), lines[-1] if lines else "no output"))
     return probe.text.splitlines()
 
 

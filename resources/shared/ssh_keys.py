@@ -45,8 +45,8 @@ def create_pair(
             made = os.path.join(directory, "key")
             outcome = process.run([*argv, "-f", made], 600.0, apart=True)
             if outcome.reason or outcome.status:
-                said = (outcome.errors or outcome.output).decode("utf-8", "replace").strip().splitlines()
-                return error("ssh-keygen: %s" % (outcome.reason or (said[-1] if said else "it failed")))
+                lines = (outcome.errors or outcome.output).decode("utf-8", "replace").strip().splitlines()
+                return error("ssh-keygen: %s" % (outcome.reason or (lines[-1] if lines else "it failed")))
             with open(made, "rb") as private, open(public(made), "rb") as other:
                 contents = private.read(), other.read()
         written = machine.write(path, contents[0], mode=mode, owner=owner, group=group)

@@ -13,8 +13,8 @@ LINES = 12  # lines of sshd's output that an error shows
 @op
 def check_config(machine: Machine, unit: str) -> Result:
     """Let sshd validate the configuration that it will read."""
-    said = refusal(machine, unit.endswith(".socket"))
-    return error("sshd refuses the new configuration, and was not restarted: %s" % said) if said else ok()
+    message = refusal(machine, unit.endswith(".socket"))
+    return error("sshd refuses the new configuration, and was not restarted: %s" % message) if message else ok()
 
 
 def refusal(machine: Machine, idle: bool = True) -> str:

@@ -74,8 +74,8 @@ def require_stable(path: str, once: str, twice: str) -> None:
     at = next((at for at, pair in enumerate(zip(one, two)) if pair[0] != pair[1]), min(len(one), len(two)) - 1)
     # A long line is left out, because a cut could split a secret.
     pair = tuple("%d characters" % len(line) if len(line) > LONGEST else '"%s"' % line for line in (one[at], two[at]))
-    said = "every apply would change %s again: line %d would be %s, then %s; write a pattern that does not match it"
-    raise CheckError(said % (path, at + 1, *pair))
+    message = "every apply would change %s again: line %d would be %s, then %s; write a pattern that does not match it"
+    raise CheckError(message % (path, at + 1, *pair))
 
 
 def actions(

@@ -30,8 +30,8 @@ def made(machine: Machine, argv: Sequence[str], config: str, path: str, **option
         assert isinstance(machine, RealMachine)
         outcome = process.run(argv, 600.0, input=config.encode(), apart=True)
         if outcome.reason or outcome.status:
-            said = outcome.errors.decode("utf-8", "replace").strip().splitlines()
-            return error("openssl: %s" % (outcome.reason or (said[-1] if said else "status %d" % outcome.status)))
+            lines = outcome.errors.decode("utf-8", "replace").strip().splitlines()
+            return error("openssl: %s" % (outcome.reason or (lines[-1] if lines else "status %d" % outcome.status)))
         return machine.write(path, outcome.output, **options)
 
     # A plan runs nothing: it only knows that the content of the file is another one afterwards.

@@ -86,10 +86,10 @@ def _rule(line: str, family: str, path: str) -> tuple[str, records.Fields]:
     source, to = ("any" if address == ANYWHERE[family] else address for address in (source, to))
     words = clause(direction, protocol, (source, sport, from_profile), (to, dport, to_profile))
     try:
-        said = bytes.fromhex(comment.strip()).decode("utf-8", "replace")
+        remark = bytes.fromhex(comment.strip()).decode("utf-8", "replace")
     except ValueError:
         raise CheckError("%s contains a comment that statecfg can't read: %s" % (path, line)) from None
-    return key(bool(route), words, family), {"action": action, "log": log, "comment": said}
+    return key(bool(route), words, family), {"action": action, "log": log, "comment": remark}
 
 
 def _direction(text: str, route: bool) -> list[str]:
@@ -127,8 +127,8 @@ def settings(host: World) -> dict[str, records.Fields]:
     probe = host.probe(["ufw", "status"])
     found = re.search("^Status: (active|inactive)$", probe.text, re.M)
     if probe.status or found is None:
-        said = (probe.errors or probe.output).decode("utf-8", "replace").strip()
-        raise CheckError("ufw does not say whether the firewall is active: %s" % (said or "no output"))
+        message = (probe.errors or probe.output).decode("utf-8", "replace").strip()
+        raise CheckError("ufw does not say whether the firewall is active: %s" % (message or "no output"))
     at_boot = config.get("ENABLED", "no").lower() == "yes"
     states = {(True, True): "enabled", (False, False): "disabled"}
     active = found[1] == "active"

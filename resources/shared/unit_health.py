@@ -17,8 +17,8 @@ _ASKED = (
 
 def unit_properties(world: World, unit: str) -> dict[str, str]:
     """Return the present properties of a unit, as systemd shows them."""
-    said = world.probe(["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", unit]).text
-    return dict(line.partition("=")[::2] for line in said.splitlines())
+    output = world.probe(["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", unit]).text
+    return dict(line.partition("=")[::2] for line in output.splitlines())
 
 
 def account(world: World, unit: str) -> str:

@@ -62,9 +62,9 @@ def run(world: World, argv: Sequence[str], unlocked: bool = False) -> Probe:
 
 def refused(probe: Probe) -> str:
     """Return zypper's own message."""
-    said = [" ".join(html.unescape(one or other).split()) for one, other in _ERROR.findall(probe.text)]
+    errors = [" ".join(html.unescape(one or other).split()) for one, other in _ERROR.findall(probe.text)]
     rest = probe.errors.decode("utf-8", "replace").split()
-    return "; ".join(said) or " ".join(rest) or "status %d" % probe.status
+    return "; ".join(errors) or " ".join(rest) or "status %d" % probe.status
 
 
 def _attributes(text: str) -> dict[str, str]:

@@ -30,7 +30,7 @@ class Result:
     code: int = 0
 
 
-def said(text: str, data: Any = None) -> Result:
+def one_line(text: str, data: Any = None) -> Result:
     """Return output with one line for people."""
     return Result([line(text)], data)
 
@@ -58,7 +58,7 @@ class StoreGroup(Group):
             def run(place: Any, /, as_json: bool = False, no_color: bool = False, **values: Any) -> int:
                 with self.opens(place) as opened:
                     result = function(opened, **values)
-                output = said(result) if isinstance(result, str) else result
+                output = one_line(result) if isinstance(result, str) else result
                 write(output.lines, output.data, as_json, no_color)
                 return int(output.code)
 

@@ -69,8 +69,8 @@ def _describe(process: subprocess.Popen[bytes], output: IO[bytes]) -> str:
     how = f"it was killed by signal {-status}" if status < 0 else f"it ended with exit status {status}"
     output.seek(0, os.SEEK_END)
     output.seek(max(0, output.tell() - SAID))
-    said = output.read().decode("utf-8", "replace").strip()
-    return how + (f": {said}" if said else "")
+    message = output.read().decode("utf-8", "replace").strip()
+    return how + (f": {message}" if message else "")
 
 
 def main(descriptor: int) -> None:

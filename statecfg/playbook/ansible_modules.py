@@ -332,11 +332,11 @@ def _hidden(sources: Sequence[bytes], options: Mapping[str, Any], secretive: re.
     :param options: the documented options
     :param secretive: the names that Ansible regards as secret by default
     """
-    said: dict[str, bool] = {}
+    no_log: dict[str, bool] = {}
     for source in sources:
         for name, declared in _no_log(source):
-            said[name] = said.get(name, False) or declared
-    called = {name for name in options if secretive.search(name) and name not in said}
+            no_log[name] = no_log.get(name, False) or declared
+    called = {name for name in options if secretive.search(name) and name not in no_log}
     aliases = {name: options[name].get("aliases") or () for name in options}
-    names = called | {name for name, hidden in said.items() if hidden}
+    names = called | {name for name, hidden in no_log.items() if hidden}
     return frozenset(names.union(*(aliases.get(name, ()) for name in names)))

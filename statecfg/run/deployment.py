@@ -46,8 +46,8 @@ class Deployment:
 
     def digest(self, service: str) -> str:
         """Return a digest of a service's charm and of its settings without secrets."""
-        said = [[declared.digest, declared.settings] for declared in self.services if declared.name == service]
-        return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        parts = [[declared.digest, declared.settings] for declared in self.services if declared.name == service]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
     def files(self, service: str, contents: dict[str, Blob]) -> Json:
         """Return a service's charm in the form that hosts receive.

@@ -75,12 +75,12 @@ def _took(past: Mapping[str, Any]) -> str:
 
 def _node(name: str, outcome: str, actions: list[Mapping[str, Any]], status: str) -> Iterator[Line]:
     sign, style = _OUTCOMES.get(outcome, ("?", "unknown"))
-    said = (
+    state = (
         "was running when the run was cut off"
         if outcome == Outcome.UNKNOWN and status == RunStatus.CUT_OFF
         else outcome
     )
-    yield make((f"    {sign} ", style), (name, style), (f"  {said}", "dim"), hang=8)
+    yield make((f"    {sign} ", style), (name, style), (f"  {state}", "dim"), hang=8)
     for action in actions:
         note = {ActionStatus.OK: "", ActionStatus.UNKNOWN: "  its result is unknown"}.get(
             str(action["status"]), f"  {action['status']}"

@@ -205,9 +205,9 @@ def event_lines(event: LoggedEvent) -> Iterator[Line]:
     yield make(
         (when(event.at), "dim"), (f"  {event.severity:<5}", _STYLES[event.severity]), f"  {about}{ended}", hang=8
     )
-    said = {**entry, "detail": event.detail} if event.detail else entry
-    for key in sorted(said, key=_order):
-        value = said[key]
+    fields = {**entry, "detail": event.detail} if event.detail else entry
+    for key in sorted(fields, key=_order):
+        value = fields[key]
         lines = safe.block(value) if isinstance(value, str) else [value_text(value, 1000)]
         for number, text in enumerate(lines[:_SHOWN]):
             yield make(("    ", "dim"), (f"{key if not number else '':<9}", "skip"), text, hang=13)

@@ -84,8 +84,8 @@ def login(host: Host) -> str:
     """Return the result of the last new login after a restart of sshd, "" if there was none."""
     if "login" not in host:
         return ""
-    said = host["login"]
-    return "sshd was restarted; a new login " + ("works" if said.get("ok") else f"fails: {said.get('error')}")
+    result = host["login"]
+    return "sshd was restarted; a new login " + ("works" if result.get("ok") else f"fails: {result.get('error')}")
 
 
 def _holder(holder: Mapping[str, Any]) -> str:

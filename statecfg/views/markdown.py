@@ -90,11 +90,11 @@ def _head(report: Report) -> Iterator[str]:
     )
     yield f"### {title}"
     yield ""
-    said = "" if applied else " · a dry run: nothing was changed"
+    dry_run = "" if applied else " · a dry run: nothing was changed"
     yield (
-        f"{code(report['playbook'])} · {plural(len(hosts), 'host')}{said}"
+        f"{code(report['playbook'])} · {plural(len(hosts), 'host')}{dry_run}"
         if report.get("playbook")
-        else f"{plural(len(hosts), 'host')}{said}"
+        else f"{plural(len(hosts), 'host')}{dry_run}"
     )
     if counts[Outcome.UNKNOWN]:
         yield ""
@@ -139,9 +139,9 @@ def _opening(group: Group) -> str:
         lines.append(f"- hook {code(hook)} would fire: {code(event)} of {many}, {location}\n")
     for unit in host.get("units") or []:
         due = ", ".join(units.hook_text(hook) for hook in units.due_of(unit))
-        said = f" would run {code(due)}" if due else f" {code(str(unit['state']))}" if unit.get("state") else ""
+        state = f" would run {code(due)}" if due else f" {code(str(unit['state']))}" if unit.get("state") else ""
         wrong = f": {code(str(unit['error']))}" if unit.get("error") else ""
-        lines.append(f"- unit {code(str(unit['unit']))}{said}{wrong}\n")
+        lines.append(f"- unit {code(str(unit['unit']))}{state}{wrong}\n")
     for fired in host.get("fired") or []:
         if fired["status"] != HookStatus.OK:
             why = f": {code(str(fired['error']))}" if fired.get("error") else ""
@@ -169,11 +169,11 @@ def _position(node: Node) -> str:
 
 def _node(fate: Fate) -> str:
     node, what, goes = fate
-    said = f" — known after {code(cause(node))}" if node.get("known_after") else ""
+    known_after = f" — known after {code(cause(node))}" if node.get("known_after") else ""
     ops = ", ".join(str(action["op"]) for action in node.get("actions") or ())
     did = f" {goes_as(node, what) or 'to be removed'}" if goes else f" {code(ops)}" if ops else ""
     state = f" — {code(unresolved(node))}" if unresolved(node) else ""
-    out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{did}{said}{state}{_position(node)}\n"]
+    out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{did}{known_after}{state}{_position(node)}\n"]
     if node.get("triggered_by"):
         does = "is removed" if node.get("stays") else "changes"
         out.append(f"  because {code(names(list(node['triggered_by'])))} {does}\n")

@@ -174,15 +174,15 @@ def _fired(host: Host, detail: Detail) -> Iterator[Line]:
 def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
     node = fate.node
     sign, style = _SIGNS.get(node["outcome"], ("?", "unknown")) if fate.effect != "excluded" else ("·", "skip")
-    said = goes_as(node, fate.effect) if fate.goes else _DONE.get(fate.effect)
+    effect = goes_as(node, fate.effect) if fate.goes else _DONE.get(fate.effect)
     right = node.get("position") or "" if node["outcome"] != Outcome.CHANGED else ""
     unsure = unresolved(node) if node["outcome"] != Outcome.CHANGED else ""
     state: Span = (f"  {unsure}", "unknown") if unsure else ("", "")
-    done: Span = (f"  {said}" if said else "", "dim")
+    done: Span = (f"  {effect}" if effect else "", "dim")
     yield make((f"  {sign} ", style), (node["name"], style), done, state, hang=6, right=right)
     yield from leftovers(node)
     causes = [str(action["reason"]) for action in node.get("actions") or [] if action.get("reason")]
-    yield from reasons(node, said=causes)
+    yield from reasons(node, shown=causes)
     for action in node.get("actions") or []:
         if action.get("status") in (ActionStatus.ERROR, ActionStatus.NOT_ATTEMPTED, ActionStatus.UNKNOWN):
             yield from _action(action)

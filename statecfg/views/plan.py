@@ -202,10 +202,10 @@ def steps(node: Node) -> str:
     return f"  {', '.join(ops)}" if ops else ""
 
 
-def reasons(node: Node, said: Sequence[str] = ()) -> Iterator[Line]:
+def reasons(node: Node, shown: Sequence[str] = ()) -> Iterator[Line]:
     """Yield why a node changes, fails or is excluded, as far as the report contains it.
 
-    :param said: reasons that are shown with an action and need no repetition
+    :param shown: reasons that are shown with an action and need no repetition
     """
     triggered = node.get("triggered_by") or []
     if triggered:
@@ -213,7 +213,7 @@ def reasons(node: Node, said: Sequence[str] = ()) -> Iterator[Line]:
         yield make(("      ↳ ", "dim"), f"because {names(list(triggered))} {what}", hang=8)
     if node.get("excluded"):
         yield make(("      ↳ ", "dim"), node["excluded"], hang=8)
-    if node.get("reason") and not any(text in str(node["reason"]) for text in said):
+    if node.get("reason") and not any(text in str(node["reason"]) for text in shown):
         style: Style = "remove" if node["outcome"] == Outcome.FAILED else ""
         for number, text in enumerate(str(node["reason"]).splitlines() or [""]):
             yield make(("      ↳ " if number == 0 else "        ", "dim"), (text, style), hang=8)

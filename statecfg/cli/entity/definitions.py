@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from statecfg.cli.entity.calls import VERSION, EntityCalls, read
-from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup, said
+from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup, one_line
 from statecfg.entities import shapes
 from statecfg.views import entities as view
 
@@ -48,7 +48,7 @@ def create_interface(entities: EntityCalls, file: str) -> Result:
     """Create an interface: name, vendor, nss, version."""
     body = read(file)
     created = entities.calls.create_interface(entities.me, body)
-    return said(created.id, shapes.interface(created, VERSION))
+    return one_line(created.id, shapes.interface(created, VERSION))
 
 
 @interface.verb("update", "statecfg entity interface update sites sites.yml")
@@ -112,7 +112,7 @@ def create_behavior(entities: EntityCalls, interface: str, file: str) -> Result:
     """Add a behavior to an interface: name, description, execution."""
     body = read(file)
     created = entities.calls.create_behavior(entities.me, entities.interface(interface), body)
-    return said(created.id, shapes.behavior(created, VERSION))
+    return one_line(created.id, shapes.behavior(created, VERSION))
 
 
 @behavior.verb("update", "statecfg entity behavior update sites provide provide.yml")
@@ -197,7 +197,7 @@ def create_type(entities: EntityCalls, file: str) -> Result:
     """Create a type: name, vendor, nss, version, schema, interfaces, hooks, description, externalId."""
     body = read(file)
     created = entities.calls.create_type(entities.me, body)
-    return said(created.id, shapes.entity_type(created, VERSION))
+    return one_line(created.id, shapes.entity_type(created, VERSION))
 
 
 @type_group.verb("update", "statecfg entity type update site site.yml")

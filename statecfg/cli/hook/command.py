@@ -13,7 +13,7 @@ import click
 from statecfg import dialects
 from statecfg.cli import answers, exit_codes, options
 from statecfg.cli.hook.store import HookStore
-from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup, said
+from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup, one_line
 from statecfg.problems import InvalidInput, collecting, problem, report, reporting, suggest
 from statecfg.remote.graph.names import HookStatus
 from statecfg.remote.hooks.on_failure import RULES
@@ -232,7 +232,7 @@ def run(opened: HookStore, name: str, event: str, host: str, policy: str | None,
     judged = opened.engine.run(name, event, opened.host(host), policy, debug)
     if judged is None:
         text = f"no event handler exists for hook {hook.name}"
-        return said(text, {"format": 1, "result": text})
+        return one_line(text, {"format": 1, "result": text})
     events = hook_log.events(opened.store, name, 1)
     lines = (line for entry in events for line in view.event_lines(entry))
     code = exit_codes.FAILED if judged.severity == ERROR else exit_codes.DONE

@@ -268,12 +268,12 @@ class Lifecycle:
                 if answer.get(key):
                     called[key] = answer[key]
             self.tell(called)
-            said = "the %s hook %s failed: %s" % (event, hook.name, answer.get("error") or "it gave no reason")
+            message = "the %s hook %s failed: %s" % (event, hook.name, answer.get("error") or "it gave no reason")
             if status == HookStatus.OWED:
                 tracked.owing.append([event, hook.name])
-                tracked.why = said
+                tracked.why = message
             elif status == HookStatus.FAILED:
-                return said
+                return message
         return ""
 
 

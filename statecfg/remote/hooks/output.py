@@ -56,41 +56,41 @@ class Output:
     def _add(self, text: str) -> None:
         self.error = text if no(self.error) else "%s and %s" % (as_text(self.error), text)
 
-    def apply(self, said: Any) -> None:
+    def apply(self, printed: Any) -> None:
         """Apply the parsed output, or none of it if its shape is invalid."""
         before = self.configuration, self.metadata
         try:
-            self._apply(said)
+            self._apply(printed)
         except Malformed as problem:
             self.configuration, self.metadata = before
             self.actions = []
             self.fail(str(problem))
 
-    def _apply(self, said: Any) -> None:
-        if isinstance(said, list) or (isinstance(said, int) and not isinstance(said, bool)):
+    def _apply(self, printed: Any) -> None:
+        if isinstance(printed, list) or (isinstance(printed, int) and not isinstance(printed, bool)):
             return  # Razor ignores only an integer and a list
-        said = _object(said, "hook output")
-        self.error = said.get("error")
-        self._expect(said, ("output", "error", "hook", "node"), "hook's output")
-        if "hook" in said:
-            self._configure(_object(said["hook"], "hook output for hook"))
-        if "node" in said:
-            self._annotate(_object(said["node"], "hook output for node"))
+        printed = _object(printed, "hook output")
+        self.error = printed.get("error")
+        self._expect(printed, ("output", "error", "hook", "node"), "hook's output")
+        if "hook" in printed:
+            self._configure(_object(printed["hook"], "hook output for hook"))
+        if "node" in printed:
+            self._annotate(_object(printed["node"], "hook output for node"))
 
-    def _expect(self, said: JsonMap, keys: Sequence[str], where: str) -> None:
-        unexpected = [key for key in said if key not in keys]
+    def _expect(self, printed: JsonMap, keys: Sequence[str], where: str) -> None:
+        unexpected = [key for key in printed if key not in keys]
         if unexpected:
             self.warn("unexpected key in %s: %s" % (where, ", ".join(unexpected)))
 
-    def _configure(self, said: JsonMap) -> None:
+    def _configure(self, printed: JsonMap) -> None:
         """Change the hook's configuration as requested by `hook` of the output.
 
         :raises Malformed: the request has an invalid shape, or removes a required key
         """
-        self._expect(said, ("configuration",), "hook's output for hook update")
-        if "configuration" not in said:
+        self._expect(printed, ("configuration",), "hook's output for hook update")
+        if "configuration" not in printed:
             return
-        request = said["configuration"]
+        request = printed["configuration"]
         self.actions.append("updating hook configuration: %s" % as_text(request))
         if not isinstance(request, dict):
             self.warn("hook output for hook configuration should be an object but was a %s" % json_type(request))
@@ -115,18 +115,18 @@ class Output:
         if missing:
             raise Malformed(", ".join(missing))
 
-    def _annotate(self, said: JsonMap) -> None:
+    def _annotate(self, printed: JsonMap) -> None:
         """Change the node's metadata as requested by `node` of the output.
 
         :raises Malformed: the request has an invalid shape
         """
-        self._expect(said, ("metadata",), "hook's output for node update")
-        if said.get("metadata") is None:  # Razor reads null as no request
+        self._expect(printed, ("metadata",), "hook's output for node update")
+        if printed.get("metadata") is None:  # Razor reads null as no request
             return
         if self.metadata is None:
             self.fail("hook tried to update node metadata on a hook without a node")
             return
-        request = _object(said["metadata"], "hook output for node metadata")
+        request = _object(printed["metadata"], "hook output for node metadata")
         self.actions.append("updating node metadata: %s" % as_text(request))
         unknown = [key for key in request if key not in ("update", "remove", "clear")]
         if unknown:

@@ -69,13 +69,13 @@ def judge(
         message, errors = stdout[:SHOWN], errors[:SHOWN]
     elif ended.stdout:
         try:
-            said = parse(ended.stdout)
+            printed = parse(ended.stdout)
         except ValueError as problem:
             output.fail("invalid JSON returned from hook")
             message, detail = stdout, "; ".join(filter(None, [detail, str(problem)]))
         else:
-            message = said.get("output") if isinstance(said, dict) else None
-            output.apply(said)
+            message = printed.get("output") if isinstance(printed, dict) else None
+            output.apply(printed)
     sound = output.severity != ERROR
     if errors:
         output.fail(errors)

@@ -244,10 +244,10 @@ class Ledger:
             ],
         )
 
-        self._update_said(playbook, account)
+        self._update_action_texts(playbook, account)
 
-    def _update_said(self, playbook: str, account: Account) -> None:
-        """Record what the nodes that acted said, and delete what they said before."""
+    def _update_action_texts(self, playbook: str, account: Account) -> None:
+        """Record the values that the actions of nodes returned (see `NodeType.produces`), and delete earlier ones."""
         query = "SELECT name, memory FROM resource WHERE playbook = ? AND memory LIKE ?"
         sought = "%" if any(account.said.values()) else '%"' + SAID + '"%'
         rows = self.database.execute(query, (playbook, sought)).fetchall()

@@ -235,8 +235,8 @@ class RealMachine(Machine):
         outcome = process.run([word.replace("{}", trial) for word in validate], 60.0, listen=self.listen)
         if outcome.status == 0 and not outcome.reason:
             return None
-        said = outcome.output.decode("utf-8", "replace").replace(trial, path).strip()
-        return error("%s rejects the new content: %s" % (validate[0], said or outcome.reason), said)
+        message = outcome.output.decode("utf-8", "replace").replace(trial, path).strip()
+        return error("%s rejects the new content: %s" % (validate[0], message or outcome.reason), message)
 
     def _sweep(self, parent: int) -> None:
         """Remove what interrupted runs left in this directory, once per run."""

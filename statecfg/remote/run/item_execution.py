@@ -96,7 +96,7 @@ class ItemExecution(Execution):
         problem = found.problems.get(name)
         if planned is not None:
             if problem is not None or found.found[name] != planned:
-                run.fail("its items are not those of the plan: %s" % (problem or found.said(name)))
+                run.fail("its items are not those of the plan: %s" % (problem or found.exclusion(name)))
             return []
         if isinstance(problem, Excluded):
             run.step.excluded, run.step.outcome, run.outcome, run.reason = str(problem), *[Outcome.UNCHANGED] * 2, ""
@@ -106,7 +106,7 @@ class ItemExecution(Execution):
             run.fail(text % problem if isinstance(problem, Unknown) else describe(problem))
             return []
         repeated.found[name], repeated.nodes[name] = found.found[name], found.nodes[name]
-        run.step.excluded, run.step.known_after = str(found.said(name)), None
+        run.step.excluded, run.step.known_after = str(found.exclusion(name)), None
         run.step.outcome, run.outcome, run.reason, run.step.reason = *[Outcome.UNCHANGED] * 2, "", ""
         return self._add(number, name, found.nodes[name])
 

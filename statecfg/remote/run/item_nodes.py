@@ -88,7 +88,7 @@ class Repeated:
         due = [item.provides for name in triggers for item in self.nodes.get(name, ())]
         node.requires, node.triggers = (*requires, *more), (*triggers, *due)
 
-    def said(self, name: str) -> Exception:
+    def exclusion(self, name: str) -> Exception:
         """Return why a declared node does nothing itself: what its turn raises."""
         if name in self.problems:
             return self.problems[name]

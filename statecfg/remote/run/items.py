@@ -58,7 +58,7 @@ class ItemPlanner(Planner):
 
     def check(self, node: Node) -> Any:
         if OPTION in node.options and not isinstance(node, Orphan):
-            raise self.repeated.said(node.provides)
+            raise self.repeated.exclusion(node.provides)
         return Planner.check(self, node)
 
 

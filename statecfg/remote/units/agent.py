@@ -177,7 +177,7 @@ class Agent:
             raise UnitError("UNKNOWN", "Unknown Error") from None
         command = arguments.get(amp.COMMAND, "")
         if command == "LogCommand":
-            return self._said(arguments, pid)
+            return self._log_line(arguments, pid)
         if command not in COMMANDS:
             raise UnitError("UNHANDLED", "Unhandled Command: %.80r" % command)
         if "client_id" not in arguments or any(required not in arguments for required in COMMANDS[command][1]):
@@ -188,7 +188,7 @@ class Agent:
             raise UnitError("NoSuchClient", "unknown client id")
         return context.call(command, arguments)
 
-    def _said(self, arguments: Mapping[str, str], pid: int) -> Dict[str, str]:
+    def _log_line(self, arguments: Mapping[str, str], pid: int) -> Dict[str, str]:
         """Log a line, for the hook of the process that sent it."""
         level, text = integer(arguments.get("level", "")), arguments.get("message")
         if level is None or text is None:

@@ -46,7 +46,7 @@ class Hook:
     def __init__(self, path: str, charm: str, name: str, timeout: float, log: Callable[[int, str], None]) -> None:
         self.path, self.charm, self.name, self.timeout, self.log = path, charm, name, timeout, log
         self.reason = ""  # why it was stopped
-        self.said = 0  # bytes
+        self.output_size = 0  # bytes
         self._mark, self._kills, self._due = "", 0, 0.0
 
     def run(self, environment: Mapping[str, str], started: Callable[[int], None], ended: Callable[[], None]) -> str:
@@ -122,7 +122,7 @@ class Hook:
                 waiting.register(stream, selectors.EVENT_READ, _Said(level, self.log))
             voices = [key.data for key in waiting.get_map().values()]
             # Its child processes may keep its output open forever: don't wait for them.
-            while not over or (waiting.get_map() and self.said <= MOST and time.monotonic() - over < HELD):
+            while not over or (waiting.get_map() and self.output_size <= MOST and time.monotonic() - over < HELD):
                 self._listen(waiting, 0.05 if over else 0.1)
                 if not over and _ended(child, 0 if waiting.get_map() else 0.1):
                     over = time.monotonic()
@@ -139,7 +139,7 @@ class Hook:
     def _listen(self, waiting: selectors.BaseSelector, wait: float) -> None:
         for key, _ in waiting.select(wait) if waiting.get_map() else ():
             piece = os.read(key.fd, 65536)
-            self.said += len(piece)
+            self.output_size += len(piece)
             if piece:
                 key.data.add(piece)
             else:
@@ -152,7 +152,7 @@ class Hook:
         """
         now = time.monotonic()
         if not self.reason:
-            if self.said > MOST:
+            if self.output_size > MOST:
                 self.reason = "output limit: more than %d bytes, stopped" % MOST
             elif now > deadline:
                 self.reason = "still running after %g s, stopped" % self.timeout

@@ -75,16 +75,16 @@ def _once(connect: Callable[[], Connection], argv: Sequence[str], become: Become
     try:
         stream = open_become(connection, argv, become, wire.GREETING) if become else connection.open(argv)
         try:
-            said = b""
-            while wire.GREETING not in said and len(said) <= wire.NOISE:
+            output = b""
+            while wire.GREETING not in output and len(output) <= wire.NOISE:
                 data = stream.read(0.2)
                 if data == b"":
                     errors = stream.stderr().decode("utf-8", "replace").strip()[-300:]
                     return "the login succeeded, but no program could be started" + (f": {errors}" if errors else "")
                 if data is None and time.monotonic() > deadline:
                     return "the login succeeded, but no program started in time"
-                said += data or b""
-            return "" if wire.GREETING in said else "the login succeeded, but an unexpected program answered"
+                output += data or b""
+            return "" if wire.GREETING in output else "the login succeeded, but an unexpected program answered"
         finally:
             stream.close()
     finally:
