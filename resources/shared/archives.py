@@ -302,9 +302,9 @@ def learn(node: Node, memory: records.DirectoryMemory, world: World) -> Mapping[
 
 
 def undo(
-    node: Node, memory: records.DirectoryMemory, world: World, leaving: Mapping[str, Node] | None = None
+    node: Node, memory: records.DirectoryMemory, world: World, to_remove: Mapping[str, Node] | None = None
 ) -> ActionSpec:
     """Restore what the archive replaced, and remove what it brought."""
-    restoring = restore.Restore(world, memory, leaving)
+    restoring = restore.Restore(world, memory, to_remove)
     restore.bring_back(restoring, memory, node.attrs)
     return restoring.spec()

@@ -101,10 +101,10 @@ def remember(node: Node, world: World) -> records.DirectoryMemory:
 
 
 def undo(
-    node: Node, memory: records.DirectoryMemory, world: World, leaving: Mapping[str, Node] | None = None
+    node: Node, memory: records.DirectoryMemory, world: World, to_remove: Mapping[str, Node] | None = None
 ) -> ActionSpec:
     """Restore what was there before, directories first. Then remove what the node created, directories last."""
-    restoring = restore.Restore(world, memory, leaving)
+    restoring = restore.Restore(world, memory, to_remove)
     attrs, path, was = node.attrs, memory["path"], memory["was"]
     now = world.stat(path)
     if attrs.get("absent"):

@@ -10,27 +10,27 @@ from statecfg.resources.shared import package_snapshot, package_transaction, pac
 from statecfg.resources.shared.package_manager import manager
 
 
-def departure(world: World, leaving: Mapping[str, Node], staying: Container[str]) -> Departure:
-    """Return the departure of the layer's packages. It is computed once and shared by all of them."""
-    if "departure" not in world.memo:
-        world.memo["departure"] = Departure(world, leaving, staying)
-    found: Departure = world.memo["departure"]
+def package_removal(world: World, to_remove: Mapping[str, Node], kept_identities: Container[str]) -> PackageRemoval:
+    """Return the removal of the layer's packages. It is computed once and shared by all of them."""
+    if "package_removal" not in world.memo:
+        world.memo["package_removal"] = PackageRemoval(world, to_remove, kept_identities)
+    found: PackageRemoval = world.memo["package_removal"]
     return found
 
 
 class Newcomers:
     """The packages that this run removes, and what came with them.
 
-    :param leaving: all nodes that this run removes, by name, with their records in the ledger
+    :param to_remove: all nodes that this run removes, by name, with their records in the ledger
     :ivar memories: package → the memory of its node
     :ivar came_with: package → the packages that came with it
     :ivar back: package of this layer → packages that it had replaced and that are installed again: name → version
     """
 
-    def __init__(self, world: World, leaving: Mapping[str, Node]) -> None:
+    def __init__(self, world: World, to_remove: Mapping[str, Node]) -> None:
         self.memories: dict[str, records.PackageMemory] = {
             node.attrs["name"]: package_snapshot.remembered(node)
-            for node in leaving.values()
+            for node in to_remove.values()
             if package_snapshot.newcomer(node)
         }
         self.came_with = {name: package_snapshot.along(world, name, memory) for name, memory in self.memories.items()}
@@ -42,11 +42,11 @@ class Newcomers:
         return set().union(*(package_snapshot.before(self.memories[other]) for other in bringers))
 
 
-class Departure:
+class PackageRemoval:
     """The removal of one layer's packages, after the removals of earlier layers.
 
-    :param leaving: all nodes that this run removes, by name, with their records in the ledger
-    :param staying: the claims of all nodes that stay managed
+    :param to_remove: all nodes that this run removes, by name, with their records in the ledger
+    :param kept_identities: the identities of all nodes that stay managed
     :ivar removed: the packages that this layer removes
     :ivar gone: the packages that earlier layers remove
     :ivar later: the packages that later layers remove
@@ -55,14 +55,14 @@ class Departure:
     :ivar with_them: packages that are removed with those of this layer
     """
 
-    def __init__(self, world: World, leaving: Mapping[str, Node], staying: Container[str]) -> None:
-        self.world, self.staying, self.manager = world, staying, manager(world)
+    def __init__(self, world: World, to_remove: Mapping[str, Node], kept_identities: Container[str]) -> None:
+        self.world, self.kept_identities, self.manager = world, kept_identities, manager(world)
         self.needs = world.table("dependencies")
         self.asked = package_transaction.asked(world)
         self.gone = {name for name, entry in self.asked.items() if entry.get("gone")}
-        self.newcomers = Newcomers(world, leaving)
+        self.newcomers = Newcomers(world, to_remove)
         memories = self.newcomers.memories
-        layer = [node for node in world.beside if package_snapshot.newcomer(node)] or leaving.values()
+        layer = [node for node in world.beside if package_snapshot.newcomer(node)] or to_remove.values()
         names: set[str] = {node.attrs["name"] for node in layer}
         self.removed = (names & set(memories)) - self.gone
         # Packages that stayed at their turn only because packages of this layer need them.
@@ -124,26 +124,28 @@ class Departure:
 
     def _ours(self, name: str) -> bool:
         """Tell whether a package came with packages that are now removed, and no node manages it."""
-        if "package:" + name in self.staying or name in self.later or not self.world.entry("automatic", name):
+        if "package:" + name in self.kept_identities or name in self.later or not self.world.entry("automatic", name):
             return False
         came_with = self.newcomers.came_with
         return any(name in came_with[other] for other in (self.removed | self.gone) & set(came_with))
 
     def _with_them(self, taken: set[str]) -> set[str]:
         """Return `taken` and the packages that were installed along with removed ones and that nothing else needs."""
-        going, came_with = self.removed | self.gone, self.newcomers.came_with
-        unneeded = self.manager.unneeded(self.world, going) - going
+        removing, came_with = self.removed | self.gone, self.newcomers.came_with
+        unneeded = self.manager.unneeded(self.world, removing) - removing
         found = taken | {name for name in unneeded if self._ours(name)}
-        came = {name for other in going & set(came_with) for name in came_with[other]}
-        more = {name for name in came - found - going if self._ours(name)}
+        came = {name for other in removing & set(came_with) for name in came_with[other]}
+        more = {name for name in came - found - removing if self._ours(name)}
         while more:
-            going = self.removed | self.gone | found | more
-            later = {name for name in more if not self._needers(name).difference(going) <= self.newcomers.before(name)}
+            removing = self.removed | self.gone | found | more
+            later = {
+                name for name in more if not self._needers(name).difference(removing) <= self.newcomers.before(name)
+            }
             if not later:
                 steps = self._steps(self.removed | found | more)
-                if set(steps) <= going | set(self.asked) | set(self.instead):
+                if set(steps) <= removing | set(self.asked) | set(self.instead):
                     return found | more
-                stay = set(steps) - going
+                stay = set(steps) - removing
                 later = {
                     name
                     for name in more
@@ -216,17 +218,17 @@ class Departure:
 
     def _kept(self, name: str) -> Iterable[str]:
         """Yield a message for each package that came with this one and stays, with the reason."""
-        going = self.removed | self.gone | self.with_them
+        removing = self.removed | self.gone | self.with_them
         later = {other for one in self.later for other in (one, *package_snapshot.needed(self.needs, one))}
         memories, came_with = self.newcomers.memories, self.newcomers.came_with
         recorded = memories[name].get("brought") or ()
-        for other in sorted(came_with[name].union(recorded) - going - later - set(memories)):
+        for other in sorted(came_with[name].union(recorded) - removing - later - set(memories)):
             entry = self.world.entry("packages", other)
             if entry is None or "version" not in entry or self._last(other, came_with) != name:
                 continue
-            needers = sorted(self._needers(other) - going)
+            needers = sorted(self._needers(other) - removing)
             why = _needed_by(needers)
-            if "package:" + other in self.staying:
+            if "package:" + other in self.kept_identities:
                 why = "another node manages it"
             elif not needers:
                 why = "it is marked as manually installed"
@@ -240,7 +242,7 @@ class Departure:
         lists = {other: memories[other].get("upgraded") or {} for other in self.removed if other in memories}
         for other, (was, _) in sorted(lists.get(name, {}).items()):
             now = (self.world.entry("packages", other) or {}).get("version")
-            reported = self._last(other, lists) == name and "package:" + other not in self.staying
+            reported = self._last(other, lists) == name and "package:" + other not in self.kept_identities
             if reported and now not in (None, was) and other not in memories:
                 yield "%s, which was upgraded for %s, stays at %s (it was %s)" % (other, name, now, was)
 
@@ -259,8 +261,8 @@ def undo(
     node: Node,
     memory: records.PackageMemory,
     world: World,
-    leaving: Mapping[str, Node] | None = None,
-    staying: Container[str] = (),
+    to_remove: Mapping[str, Node] | None = None,
+    kept_identities: Container[str] = (),
 ) -> ActionSpec:
     """Remove a new package and its dependencies, or restore a former package or its former version."""
     attrs, was = node.attrs, memory["entry"]
@@ -269,7 +271,7 @@ def undo(
         spec = package_snapshot.brought_back(world, name, memory)
     elif was is None or "version" not in was:
         if now is not None and now != was:
-            return departure(world, leaving or {node.provides: node}, staying).of(node)
+            return package_removal(world, to_remove or {node.provides: node}, kept_identities).of(node)
         replaced = [(other, version) for other, version, _ in memory.get("replaced") or ()]
         return package_snapshot.installed_again(world, replaced, [])
     else:

@@ -60,6 +60,6 @@ def remember(node: Node, world: World) -> records.UnitFileMemory:
     return unit_files.remember(_as_unit(node), world)
 
 
-def undo(node: Node, memory: records.UnitFileMemory, world: World, leaving: Mapping[str, Node]) -> ActionSpec:
+def undo(node: Node, memory: records.UnitFileMemory, world: World, to_remove: Mapping[str, Node]) -> ActionSpec:
     """Restore the former file or remove the node's file, and make systemd read the units."""
-    return unit_files.undo(_as_unit(node), memory, world, leaving)
+    return unit_files.undo(_as_unit(node), memory, world, to_remove)

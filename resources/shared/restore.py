@@ -25,7 +25,7 @@ class Restore:
     """Compute the actions that restore paths.
 
     :param memory: what `remember` returned for the node
-    :param leaving: the nodes that this run removes
+    :param to_remove: the nodes that this run removes
     :param users: accounts that earlier actions create, so that the host does not know them yet
     """
 
@@ -33,11 +33,11 @@ class Restore:
         self,
         world: World,
         memory: records.Memory,
-        leaving: Mapping[str, Node] | None = None,
+        to_remove: Mapping[str, Node] | None = None,
         users: Iterable[str] = (),
     ) -> None:
         self.world, self.lost, self.users = world, list(memory.get("lost") or ()), set(users)
-        self.leaving = {path for node in (leaving or {}).values() for path in _with_parents(node)}
+        self.to_remove = {path for node in (to_remove or {}).values() for path in _with_parents(node)}
         self.actions: list[Action] = []
         self.left: list[str] = []
         self.removed: set[str] = set()
@@ -77,7 +77,7 @@ class Restore:
         if now.kind == "directory":
             inside = {posixpath.join(path, name): name for name in self.world.listdir(path)}
             others = [name for entry, name in inside.items() if entry not in self.removed]
-            if others and not self.world.acted and self.leaving.issuperset(set(inside) - self.removed):
+            if others and not self.world.acted and self.to_remove.issuperset(set(inside) - self.removed):
                 # This run removes these as well, perhaps concurrently. The last removal also removes the directory.
                 self.emptied.add(path)
                 self.actions.append(remove_empty(path))

@@ -50,15 +50,15 @@ def _decoded(block: bytes) -> bytes:
     return binascii.a2b_base64(b"".join(line for line in lines if b":" not in line and line[:1] != b"="))
 
 
-def users(world: World, repository: str, key: str, leaving: Iterable[str]) -> list[str]:
+def users(world: World, repository: str, key: str, to_remove: Iterable[str]) -> list[str]:
     """Return the paths of the other repositories' files that use a key of this one.
 
     :param repository: the path of the repository's file
     :param key: the path of the file with its keys
-    :param leaving: the paths of repositories that this run removes
+    :param to_remove: the paths of repositories that this run removes
     :raises CheckError: if a file can't be read
     """
-    directory, gone = posixpath.dirname(repository), {repository, *leaving}
+    directory, gone = posixpath.dirname(repository), {repository, *to_remove}
     paths = [posixpath.join(directory, name) for name in sorted(world.listdir(directory)) if name.endswith(".repo")]
     ours = _keys(world, key)
     found = []

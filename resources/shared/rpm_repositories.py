@@ -111,7 +111,7 @@ def remember(node: Node, world: World) -> software_records.RpmRepositoryMemory:
 
 
 def undo(
-    node: Node, memory: software_records.RpmRepositoryMemory, world: World, leaving: Mapping[str, Node] | None = None
+    node: Node, memory: software_records.RpmRepositoryMemory, world: World, to_remove: Mapping[str, Node] | None = None
 ) -> ActionSpec:
     """Restore the former files, or remove the repository and its key. A key that another repository uses stays.
 
@@ -125,7 +125,7 @@ def undo(
     new = [each for each in node.attrs.get("keys") or () if each not in memory["keys"]]
     imported = [each for each in new if world.entry("rpm_keys", each) is not None]
     if imported and key is not None and not node.attrs.get("absent"):
-        others = [str(other.attrs.get("path")) for other in (leaving or {}).values() if other.type == node.type]
+        others = [str(other.attrs.get("path")) for other in (to_remove or {}).values() if other.type == node.type]
         there = world.stat(key.attrs["path"]) is not None
         users = (
             rpm_key_users.users(world, node.attrs["path"], key.attrs["path"], others) if there else ["its file is gone"]

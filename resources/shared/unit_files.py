@@ -148,13 +148,13 @@ def remember(node: Node, world: World) -> records.UnitFileMemory:
     return {**files.remember(node, world), "made": world.stat(above) is None}
 
 
-def undo(node: Node, memory: records.UnitFileMemory, world: World, leaving: Mapping[str, Node]) -> ActionSpec:
+def undo(node: Node, memory: records.UnitFileMemory, world: World, to_remove: Mapping[str, Node]) -> ActionSpec:
     """Restore the former file or remove the node's file, and make systemd read the units."""
     attrs, path = node.attrs, memory["path"]
     unit = systemd.unit_name(attrs["name"])
     spec = files.undo(node, memory, world)
     if memory["made"]:
-        restoring = restore.Restore(world, {}, leaving)
+        restoring = restore.Restore(world, {}, to_remove)
         restoring.removed.update(action.args["path"] for action in spec.actions if action.op == "remove")
         restoring.remove_above(path, [posixpath.dirname(path)])
         spec.actions += restoring.actions

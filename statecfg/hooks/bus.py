@@ -171,10 +171,10 @@ class Bus:
             for event in events:
                 self.events.fire(event, host, None)
 
-    def going(self, host: str) -> None:
+    def applying(self, host: str) -> None:
         """Store that a playbook is about to be applied to a host, and the services that it declares."""
         if self.units is not None:
-            self.units.going()
+            self.units.store_declared()
         with self.problems.collecting():
             if self.mode == Mode.APPLY and hosts.bind(self.store, host, self.playbook):
                 self.events.fire(HostEvent.BOUND, host, self.playbook)
@@ -226,7 +226,7 @@ class Bus:
     def _enter_end(self, host: str, report: HostData, done: bool) -> None:
         installed, project = self.mode == Mode.APPLY and done, self.store.project
         if installed and self.units is not None:
-            self.units.going()
+            self.units.store_declared()
         ledger = str(report.get("ledger") or "")
         ledger = "" if ledger == self.ledgers.get(host) else ledger
 

@@ -19,7 +19,7 @@ from statecfg.server.routing import Routes
 from statecfg.store import run_lists
 from statecfg.store import runs as run_store
 from statecfg.store.run_lists import OK, TROUBLE, Cursor, RunFilter
-from statecfg.store.runs import Going, HostResult, RunRecord
+from statecfg.store.runs import HostResult, RunInProgress, RunRecord
 
 routes = Routes()
 NaturalKey = tuple[list[str | int], str]
@@ -137,13 +137,13 @@ def _following(names: Iterable[str], hosts: Mapping[str, HostResult], after: str
     return [name for name in ordered if _order(name, hosts) > _order(after, hosts)]
 
 
-def _problems(request: Request, record: RunRecord | Going, names: Sequence[str]) -> dict[str, HostProblems]:
+def _problems(request: Request, record: RunRecord | RunInProgress, names: Sequence[str]) -> dict[str, HostProblems]:
     reports = run_lists.reports(request.store, record.id, names)
     statuses = {name: HostProblems.of_result(record.hosts[name]) for name in names}
     return {**statuses, **{name: HostProblems.of(reports[name]) for name in names if name in reports}}
 
 
-def _selected(request: Request, record: RunRecord | Going, words: Sequence[str]) -> Mapping[str, HostResult]:
+def _selected(request: Request, record: RunRecord | RunInProgress, words: Sequence[str]) -> Mapping[str, HostResult]:
     """Return the hosts of a run whose name or report contains each word; only the name while the run is in progress."""
     if isinstance(record, RunRecord):
         return run_lists.hosts_of_run(request.store, record.id, words) if words else record.hosts
@@ -177,7 +177,7 @@ def _get_host(request: Request) -> Response:
     return JSONResponse(report)
 
 
-def answer(record: RunRecord | Going) -> RunAnswer:
+def answer(record: RunRecord | RunInProgress) -> RunAnswer:
     """Return a run in the form of the API."""
     summary: Counter[str] = Counter()
     for result in record.hosts.values():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Text, and_, func, or_, select, true, type_coerce
 
 from statecfg.store.database import Store
-from statecfg.store.runs import Going, HostData, HostResult, RunRecord, ended, under_way
+from statecfg.store.runs import HostData, HostResult, RunInProgress, RunRecord, ended, under_way
 from statecfg.store.tables import going_host, of_project, run, run_host
 
 OK = "ok"
@@ -43,14 +43,14 @@ class Cursor:
     id: str
 
 
-def page(store: Store, wanted: RunFilter, limit: int, after: Cursor | None = None) -> list[RunRecord | Going]:
+def page(store: Store, wanted: RunFilter, limit: int, after: Cursor | None = None) -> list[RunRecord | RunInProgress]:
     """Return the newest runs, newest first, including those that are in progress or were interrupted.
 
     :param limit: maximum number of runs
     :param after: the end of the previous page; None for the first page
     """
-    going = [run for run in under_way(store) if _matches(run, wanted) and (after is None or _is_after(run, after))]
-    both: list[RunRecord | Going] = [*going, *_ended(store, wanted, limit, after)]
+    running = [run for run in under_way(store) if _matches(run, wanted) and (after is None or _is_after(run, after))]
+    both: list[RunRecord | RunInProgress] = [*running, *_ended(store, wanted, limit, after)]
     return sorted(both, key=lambda run: (-run.started, run.id))[:limit]
 
 
@@ -93,19 +93,19 @@ def matches(text: str, pattern: str) -> bool:
     return not pattern or re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), text, re.I | re.S) is not None
 
 
-def _matches(going: Going, wanted: RunFilter) -> bool:
+def _matches(running: RunInProgress, wanted: RunFilter) -> bool:
     """Return whether an unfinished run matches. Only hosts that have finished have an outcome."""
-    statuses = {result.status for name, result in going.hosts.items() if matches(name, wanted.host)}
+    statuses = {result.status for name, result in running.hosts.items() if matches(name, wanted.host)}
     finished = statuses - {""}
     outcome = {"": True, OK: False, TROUBLE: bool(finished - {OK})}.get(wanted.outcome, wanted.outcome in finished)
-    in_time = (wanted.since is None or going.started >= wanted.since) and (
-        wanted.until is None or going.started < wanted.until
+    in_time = (wanted.since is None or running.started >= wanted.since) and (
+        wanted.until is None or running.started < wanted.until
     )
-    return bool(statuses or not wanted.host) and outcome and in_time and matches(going.playbook, wanted.playbook)
+    return bool(statuses or not wanted.host) and outcome and in_time and matches(running.playbook, wanted.playbook)
 
 
-def _is_after(going: Going, cursor: Cursor) -> bool:
-    return (-going.started, going.id) > (-cursor.started, cursor.id)
+def _is_after(running: RunInProgress, cursor: Cursor) -> bool:
+    return (-running.started, running.id) > (-cursor.started, cursor.id)
 
 
 def hosts_of_run(store: Store, id: str, words: Iterable[str] = ()) -> dict[str, HostResult]:

@@ -59,7 +59,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Going:
+class RunInProgress:
     """A run that has not ended.
 
     :param id: the run's id in its report
@@ -157,13 +157,13 @@ def host_finished(
     )
 
 
-def under_way(store: Store) -> list[Going]:
+def under_way(store: Store) -> list[RunInProgress]:
     """Return the runs that have begun and are not recorded, newest first, including interrupted runs."""
     with store.reading() as connection:
         mine = f"SELECT * FROM going WHERE {_OF_PROJECT} ORDER BY started DESC, id"
         rows = connection.rows(mine, project=store.project)
         hosts = _host_results(connection, "going_host", [row["id"] for row in rows])
-    return [Going.from_row(row, hosts[row["id"]]) for row in rows]
+    return [RunInProgress.from_row(row, hosts[row["id"]]) for row in rows]
 
 
 _OF_PROJECT = "project IN ('', :project)"  # runs of 0.3.0 have no project

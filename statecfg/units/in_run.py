@@ -130,7 +130,7 @@ class UnitsInRun:
         """Return the hooks that are due on a host, for the report of its plan."""
         return self.coordinator.orders.due(host)
 
-    def going(self) -> None:
+    def store_declared(self) -> None:
         """Store what the playbook declares. Called before each host is changed."""
         try:
             self.coordinator.begin()

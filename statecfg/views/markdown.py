@@ -13,7 +13,7 @@ from statecfg.run.report_model import Error, Node, Report
 from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import by_object, diff_of, names_itself, says_nothing, value_text
 from statecfg.views.hosts import login, status_text
-from statecfg.views.plan import action_text, goes_as, hooks_by_event, where
+from statecfg.views.plan import action_text, hooks_by_event, removal_word, where
 from statecfg.views.tally import (
     SYMBOLS,
     Fate,
@@ -168,10 +168,10 @@ def _position(node: Node) -> str:
 
 
 def _node(fate: Fate) -> str:
-    node, what, goes = fate
+    node, what, is_removal = fate
     known_after = f" — known after {code(cause(node))}" if node.get("known_after") else ""
     ops = ", ".join(str(action["op"]) for action in node.get("actions") or ())
-    did = f" {goes_as(node, what) or 'to be removed'}" if goes else f" {code(ops)}" if ops else ""
+    did = f" {removal_word(node, what) or 'to be removed'}" if is_removal else f" {code(ops)}" if ops else ""
     state = f" — {code(unresolved(node))}" if unresolved(node) else ""
     out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{did}{known_after}{state}{_position(node)}\n"]
     if node.get("triggered_by"):

@@ -10,7 +10,7 @@ from statecfg.views import hosts as host_lines
 from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Span, Style, make
-from statecfg.views.plan import BRIEF, Detail, action_text, goes_as, left_lines, leftovers, reasons, where
+from statecfg.views.plan import BRIEF, Detail, action_text, left_lines, leftovers, reasons, removal_word, where
 from statecfg.views.tally import Effect, Fate, count, fates, fold, names, nodes, plural, touched, unresolved
 
 LOG_LINES = 12
@@ -126,7 +126,7 @@ def _host(host: Host, detail: Detail) -> Iterator[Line]:
     if skipped and not detail.verbose:
         lead = f"  · not attempted: {plural(len(skipped), 'resource')}: "
         yield make((lead, "skip"), names([str(node["name"]) for node in skipped]), hang=4)
-    if any(fate.effect == Outcome.FAILED and not fate.goes for fate in listed):
+    if any(fate.effect == Outcome.FAILED and not fate.is_removal for fate in listed):
         yield _progress(host)
     if host_lines.login(host):
         yield make(("  · ", "dim"), host_lines.login(host), hang=4)
@@ -155,8 +155,8 @@ def _progress(host: Host) -> Line:
 
 def _refused(host: Host) -> Iterator[Line]:
     """Yield the removals that a host refused."""
-    going = [str(node["name"]) for node in nodes(host, "removals")]
-    yield make(("  · would be removed: ", "skip"), names(going, 20), hang=4)
+    to_remove = [str(node["name"]) for node in nodes(host, "removals")]
+    yield make(("  · would be removed: ", "skip"), names(to_remove, 20), hang=4)
 
 
 def _fired(host: Host, detail: Detail) -> Iterator[Line]:
@@ -174,7 +174,7 @@ def _fired(host: Host, detail: Detail) -> Iterator[Line]:
 def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
     node = fate.node
     sign, style = _SIGNS.get(node["outcome"], ("?", "unknown")) if fate.effect != "excluded" else ("·", "skip")
-    effect = goes_as(node, fate.effect) if fate.goes else _DONE.get(fate.effect)
+    effect = removal_word(node, fate.effect) if fate.is_removal else _DONE.get(fate.effect)
     right = node.get("position") or "" if node["outcome"] != Outcome.CHANGED else ""
     unsure = unresolved(node) if node["outcome"] != Outcome.CHANGED else ""
     state: Span = (f"  {unsure}", "unknown") if unsure else ("", "")

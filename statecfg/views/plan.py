@@ -43,7 +43,7 @@ STYLES: dict[Effect, Style] = {
 }
 
 
-def goes_as(node: Node, what: Effect) -> str:
+def removal_word(node: Node, what: Effect) -> str:
     """Return in a word what happens to a removal: "restored", "removed" or "forgotten"; "" if not known yet."""
     if what == "destroy":
         # The resource had a state before statecfg managed it, and gets this state back.
@@ -139,11 +139,11 @@ def _host(host: Host, detail: Detail) -> Iterator[Line]:
 
 def node_lines(fate: Fate, detail: Detail) -> Iterator[Line]:
     """Yield the lines for one node of a plan: what happens to it, why, and every difference."""
-    node, what, goes = fate
+    node, what, removed = fate
     symbol = f"{SYMBOLS[what]:>3} "
     after: Span = (f"  known after {cause(node)}", "unknown") if node.get("known_after") else ("", "")
     state: Span = (f"  {unresolved(node)}", "unknown") if unresolved(node) else ("", "")
-    done: Span = (f"  {goes_as(node, what) or 'to be removed'}", STYLES[what]) if goes else (steps(node), "dim")
+    done: Span = (f"  {removal_word(node, what) or 'to be removed'}", STYLES[what]) if removed else (steps(node), "dim")
     title: tuple[Span, ...] = (symbol, STYLES[what]), (node["name"], STYLES[what]), done, after, state
     yield make(*title, hang=6, right=node.get("position") or "")
     yield from reasons(node)

@@ -77,12 +77,12 @@ def removal(node: Node) -> Effect:
 class Fate(NamedTuple):
     """A node and what happens to it.
 
-    :param goes: whether the node is a removal
+    :param is_removal: whether the node is a removal
     """
 
     node: Node
     effect: Effect
-    goes: bool = False
+    is_removal: bool = False
 
 
 def nodes(host: Host, part: str = "layers") -> Iterator[Node]:
@@ -98,7 +98,7 @@ def nodes(host: Host, part: str = "layers") -> Iterator[Node]:
 def fates(host: Host) -> Iterator[Fate]:
     """Yield what happens to the nodes of a host's report, in order, removals first."""
     for node in nodes(host, "removals"):
-        yield Fate(node, removal(node), goes=not node.get("stays"))
+        yield Fate(node, removal(node), is_removal=not node.get("stays"))
     for node in nodes(host):
         yield Fate(node, effect_of(node))
 

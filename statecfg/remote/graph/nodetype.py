@@ -154,9 +154,9 @@ class NodeType(Generic[P]):
 
         As with a check, nothing may be left to do after the actions.
 
-        :param function: `function(node, memory, world[, leaving[, staying]]) -> actions`. `node` has the attributes
+        :param function: `function(node, memory, world[, to_remove[, kept]]) -> actions`. `node` has the attributes
             last applied, without secrets and content; `memory` is the snapshot of `remember` with the additions of
-            `learn`; `leaving` contains the nodes that this run removes, by name; `staying` is the set of the claims of
+            `learn`; `to_remove` contains the nodes that this run removes, by name; `kept` is the set of the claims of
             all resources that stay managed
         """
         return self._register("undo", function)
@@ -261,12 +261,12 @@ class NodeType(Generic[P]):
         function = self.methods.get("learn")
         return {} if function is None else function(*(node, memory, world, said)[: function.__code__.co_argcount])
 
-    def run_undo(self, node: Any, memory: Any, world: Any, leaving: Any, staying: Any = frozenset()) -> Any:
+    def run_undo(self, node: Any, memory: Any, world: Any, to_remove: Any, kept: Any = frozenset()) -> Any:
         """Call the type's `undo` with the arguments that it takes; return no actions if the type has none."""
         function = self.methods.get("undo")
         if function is None:
             return []
-        return function(*(node, memory, world, leaving, staying)[: function.__code__.co_argcount])
+        return function(*(node, memory, world, to_remove, kept)[: function.__code__.co_argcount])
 
     def __repr__(self) -> str:
         return "<node type %s>" % self.name

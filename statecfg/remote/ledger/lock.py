@@ -42,7 +42,7 @@ class Lock:
 
     A run that reboots the host reserves the lock (`write` with `until`): until then, only this run can take it.
 
-    :ivar former: data about the run that held the lock before
+    :ivar previous_holder: data about the run that held the lock before
     :ivar reserved: the reservation that stays until a run continues after its reboot. If the connection broke after the
         reboot, an earlier session of this run may still hold the lock
     """
@@ -50,7 +50,7 @@ class Lock:
     def __init__(self, state_dir: str) -> None:
         self.path = os.path.join(state_dir, LOCK)
         self.descriptor: Optional[int] = None
-        self.former: Holder = {}
+        self.previous_holder: Holder = {}
         self.reserved: Holder = {}
 
     def take(self, holder: Holder, wait: float) -> Optional[Holder]:
@@ -110,8 +110,8 @@ class Lock:
         while True:
             try:
                 fcntl.flock(self.descriptor, operation | fcntl.LOCK_NB)
-                self.former = self.holder()
-                if self.former.get("until", 0) < time.time() or self.former.get("run") == run:
+                self.previous_holder = self.holder()
+                if self.previous_holder.get("until", 0) < time.time() or self.previous_holder.get("run") == run:
                     return None
                 fcntl.flock(self.descriptor, fcntl.LOCK_UN)
             except OSError as problem:

@@ -15,7 +15,7 @@ from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.run.dependents import Dependent, Dependents
-from statecfg.remote.run.plan import FormerSecrets
+from statecfg.remote.run.plan import PreviousSecrets
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.run.report import step_report
 
@@ -175,13 +175,13 @@ class Management:
         for layer in (*self.to_remove, *(() if checked and self.order.acting else self.to_keep)):
             yield from layer
 
-    def former_secrets(self) -> FormerSecrets:
+    def previous_secrets(self) -> PreviousSecrets:
         """Return where earlier runs of this playbook and of others put secrets."""
         resources = dict(self.recorded.resources)
         resources.update(self.orphans.renamed if self.orphans is not None else {})
         resources.update((orphan.resource.name, orphan.resource) for orphan in self.all_orphans())
         nodes = {name for name, resource in resources.items() if secretive(resource.definition.attrs)}
-        return FormerSecrets(nodes, self.recorded.secret_paths)
+        return PreviousSecrets(nodes, self.recorded.secret_paths)
 
     def load_types(self) -> List[str]:
         """Load the node types of the orphans; return the names of the types and modules that this host lacks."""
@@ -222,7 +222,7 @@ class Management:
         if self.orphans is not None:
             planner.managed = frozenset(self.orphans.managed)
             planner.machine.claimed = self.orphans.elsewhere
-            planner.former_secrets, planner.recorded = self.former_secrets(), self.recorded.resources
+            planner.previous_secrets, planner.recorded = self.previous_secrets(), self.recorded.resources
         return planner
 
     def execution(self, plan: Plan, *more: Any) -> Execution:

@@ -107,7 +107,7 @@ class Step:
         return isinstance(self.node, Dependent)
 
 
-class FormerSecrets:
+class PreviousSecrets:
     """Secrets that earlier runs put on the host. This run may not know their values, so it can't mask them.
 
     :param nodes: the names of the nodes whose earlier definition contained a secret
@@ -121,7 +121,7 @@ class FormerSecrets:
         """Tell whether the changes of a node may show such a secret, its own or that of another node of a file."""
         if secretive(node.attrs) if isinstance(node, Orphan) else node.provides in self.nodes and not node.hides:
             return True
-        # A node that defines the whole content hides the former content. Other nodes keep the rest of the file.
+        # A node that defines the whole content hides the previous content. Other nodes keep the rest of the file.
         own = {node.provides} if "content" in node.hides else NONE
         return any(self.paths.get(change["object"], NONE) - own for change in changes)
 
@@ -135,7 +135,7 @@ class Plan:
     :ivar removal_triggers: node → removals that trigger it
     :ivar paid: nodes that owed a restart after a removal and no longer need it
     :ivar managed: the claims of all resources that stay managed
-    :ivar former_secrets: the secrets of earlier runs
+    :ivar previous_secrets: the secrets of earlier runs
     :ivar claimed: claim → playbook and name, for the resources of other playbooks
     :ivar recorded: the managed resources by name
     :ivar said: node → the values that its actions said in this run
@@ -151,7 +151,7 @@ class Plan:
         self.paid: Set[str] = set()
         self.managed: FrozenSet[str] = NONE
         self.claimed: Mapping[str, Tuple[str, str]] = {}
-        self.former_secrets = FormerSecrets(NONE, {})
+        self.previous_secrets = PreviousSecrets(NONE, {})
         self.recorded: Mapping[str, Resource] = {}
         self.said: Dict[str, Dict[str, str]] = {}
 

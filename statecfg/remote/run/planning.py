@@ -11,7 +11,7 @@ from statecfg.remote.machine.changes import as_json, hidden, secretive
 from statecfg.remote.machine.guard import WriteAttempt, reading_only
 from statecfg.remote.machine.world import ANYTHING
 from statecfg.remote.run.dependents import Dependent, Dependents
-from statecfg.remote.run.plan import NONE, FormerSecrets, Plan, Step, kept_step
+from statecfg.remote.run.plan import NONE, Plan, PreviousSecrets, Step, kept_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Planner:
         self.nodes: Dict[str, Node] = {}
         self.removals: Dict[str, Orphan] = {}
         self.managed: FrozenSet[str] = NONE  # the claims of all resources that stay managed
-        self.former_secrets = FormerSecrets(NONE, {})
+        self.previous_secrets = PreviousSecrets(NONE, {})
         self.recorded: Mapping[str, Resource] = {}
         self.actions: List[Dict[str, List[Action]]] = []
         # Node → the acting nodes that it depends on. Only these can make a value unknown to it.
@@ -72,7 +72,7 @@ class Planner:
         """
         self.nodes.update((node.provides, node) for layer in layers for node in layer)
         plan = self.current = Plan()
-        plan.managed, plan.claimed, plan.former_secrets = self.managed, self.machine.claimed, self.former_secrets
+        plan.managed, plan.claimed, plan.previous_secrets = self.managed, self.machine.claimed, self.previous_secrets
         plan.recorded = self.recorded
         self.removals = {node.provides: node for layer in removals for node in layer}
         for layer in removals:
@@ -214,9 +214,9 @@ class Planner:
             step.changes = as_json(self.changes(step.node))
 
     def changes(self, node: Node) -> List[Change]:
-        """Return the changes of the simulated machine in this turn, without values that may show a former secret."""
+        """Return the changes of the simulated machine in this turn, without values that may show a previous secret."""
         changes = self.machine.changes.report()
-        return hidden(changes) if self.former_secrets.may_be_in(changes, node) else changes
+        return hidden(changes) if self.previous_secrets.may_be_in(changes, node) else changes
 
     def check(self, node: Node) -> ActionSpec:
         """Call the node type's check, undo or `on_removal`, which may only read; pass on what it raises.

@@ -44,7 +44,7 @@ class Rechecks:
         orphans = [step.node for step in self.plan.removal_steps() if isinstance(step.node, Orphan)]
         planner.removals = {orphan.provides: orphan for orphan in orphans}
         planner.managed, planner.machine.claimed = self.plan.managed, self.plan.claimed
-        planner.former_secrets = self.plan.former_secrets
+        planner.previous_secrets = self.plan.previous_secrets
         planner.actions = [{step.node.provides: step.spec.actions for step in steps} for steps in self.plan.layers]
         return planner
 

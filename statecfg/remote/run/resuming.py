@@ -88,7 +88,7 @@ class Resumed:
 
         :raises StateError: if it is not, or if another run holds the lock
         """
-        holder = lock.current_holder(0) or lock.former
+        holder = lock.current_holder(0) or lock.previous_holder
         found = (holder.get("run"), holder.get("boot"), holder.get("digest"))
         if found != (self.order.run, self.order.resume["boot"], self.digest):
             text = "the host is no longer reserved for this run: after the reboot, run %s by %s locked it"

@@ -23,13 +23,13 @@ def compared(planned: Host, now: Host) -> list[str]:
     :param now: the host's current report, with the names of the nodes in `differs`
     """
     before, after = _by_name(planned), _by_name(now)
-    went, goes = _going(planned), _going(now)
+    removed_before, removed_now = _to_remove(planned), _to_remove(now)
     return [
         "units: other hooks are due now, or their charms or settings have changed"
         if name == "units"
         else name
         if name.startswith((f"{HOST_KEY}: ", "fact ")) or (": " in name and name not in before and name not in after)
-        else f"{name}: {_moved(before.get(name), after.get(name), (name in went, name in goes))}"
+        else f"{name}: {_moved(before.get(name), after.get(name), (name in removed_before, name in removed_now))}"
         for name in sorted(now.get("differs") or [], key=lambda name: not name.startswith("fact "))
     ]
 
@@ -39,25 +39,25 @@ def _by_name(report: Host) -> dict[str, Node]:
     return {node["name"]: node for layer in layers for node in layer}
 
 
-def _going(report: Host) -> set[str]:
+def _to_remove(report: Host) -> set[str]:
     return {node["name"] for layer in report.get("removals") or () for node in layer}
 
 
-def _moved(before: Node | None, after: Node | None, goes: tuple[bool, bool]) -> str:
-    was, now = _deed(before, goes[0]), _deed(after, goes[1])
+def _moved(before: Node | None, after: Node | None, is_removal: tuple[bool, bool]) -> str:
+    was, now = _deed(before, is_removal[0]), _deed(after, is_removal[1])
     if was != now:
         return f"planned: {was}; now: {now}"
     return f"planned and now: {was}, but the state before or after it differs"
 
 
-def _deed(node: Node | None, goes: bool) -> str:
+def _deed(node: Node | None, is_removal: bool) -> str:
     """Return in a few words what would happen to a node.
 
-    :param goes: whether the node is a removal
+    :param is_removal: whether the node is a removal
     """
     if node is None:
         return "not there"
-    if goes:
+    if is_removal:
         ops = ", ".join(str(action["op"]) for action in node.get("actions") or ())
         return f"removed ({ops})" if ops else "forgotten"
     fields: dict[str, None] = dict.fromkeys(str(change.get("field")) for change in node.get("changes") or ())

@@ -85,11 +85,11 @@ class Ledger:
 
     def undone(self, names: Sequence[str], machine: Any) -> dict[str, ActionSpec]:
         """Return the actions that undo these nodes together, by node name."""
-        leaving = {name: self.nodes[name] for name in names if name in self.nodes}
+        to_remove = {name: self.nodes[name] for name in names if name in self.nodes}
         found = {}
-        for name, node in leaving.items():
+        for name, node in to_remove.items():
             memory = with_content(self.memory[name], str(self.folder))
-            found[name] = normalised(REGISTRY[node.type].run_undo(node, memory, machine, leaving), node)
+            found[name] = normalised(REGISTRY[node.type].run_undo(node, memory, machine, to_remove), node)
         return found
 
     def undo(self, *names: str) -> list[str]:

@@ -74,13 +74,13 @@ def come(layers: Layers, kept: dict[str, Any]) -> list[list[Any]]:
     return report
 
 
-def undone(leaving: dict[str, Orphan], machine: Any) -> dict[str, ActionSpec]:
+def undone(to_remove: dict[str, Orphan], machine: Any) -> dict[str, ActionSpec]:
     """Return the actions that undo these nodes together, by node name."""
-    machine.beside = list(leaving.values())
+    machine.beside = list(to_remove.values())
     found = {}
-    for name, node in leaving.items():
+    for name, node in to_remove.items():
         memory = node.snapshot
-        found[name] = normalised(REGISTRY[node.type].run_undo(node, memory, machine, leaving), node)
+        found[name] = normalised(REGISTRY[node.type].run_undo(node, memory, machine, to_remove), node)
     return found
 
 
@@ -121,22 +121,22 @@ def go(layers: Layers, kept: dict[str, Any]) -> dict[str, Any]:
     left: list[str] = []
     wrong: list[list[Any]] = []
     for layer in reversed(layers):
-        leaving = {}
+        to_remove = {}
         for node in layer:
             attrs = {name: as_json(value) for name, value in node.attrs.items() if value is not None}
             definition = Definition(node.type, "", attrs, requires=node.requires)
             memory = decode_value(kept[node.provides], {})
-            leaving[node.provides] = Orphan(Resource(node.provides, definition, memory=memory), node.provides)
+            to_remove[node.provides] = Orphan(Resource(node.provides, definition, memory=memory), node.provides)
         imagined = Planned(RealMachine(Facets()))
         imagined.turn("undo")
-        found = undone(leaving, imagined)
+        found = undone(to_remove, imagined)
         steps = [step for spec in found.values() for step in spec.steps]
         perform(imagined, steps)
         real = RealMachine(Facets())
         perform(real, steps)
         wrong += different(imagined, real)
         real.acted = True
-        for name, spec in undone(leaving, real).items():
+        for name, spec in undone(to_remove, real).items():
             if spec.steps:
                 rest[name] = [step.op for step in spec.steps]
         for name, spec in found.items():

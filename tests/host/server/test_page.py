@@ -252,13 +252,13 @@ def test_a_killed_run_is_shown_as_cut_off(browser: Browser, filled: Served) -> N
             process.send_signal(signal.SIGKILL)
             process.wait()
             mark.write_text("")
-        (going,) = runs.under_way(opened)
-        silent = going.beat - runs.CUT_OFF - 1
+        (running,) = runs.under_way(opened)
+        silent = running.beat - runs.CUT_OFF - 1
         with opened.transaction() as connection:
             connection.exec_driver_sql(f"UPDATE going SET beat = {silent!r}")  # simulates a silent run
         expect(row.locator(".badge")).to_contain_text("cut off")
         row.locator("a.name").click()
-        expect(page.locator(".note")).to_contain_text(f"statecfg run-history --run {going.id}")
+        expect(page.locator(".note")).to_contain_text(f"statecfg run-history --run {running.id}")
 
 
 def test_a_lost_connection_is_shown_until_it_returns(browser: Browser, filled: Served) -> None:

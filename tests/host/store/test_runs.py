@@ -57,9 +57,9 @@ def test_the_oldest_runs_are_removed_beyond_the_limit(store: Store, monkeypatch:
 
 def test_a_run_is_under_way_until_it_is_recorded(store: Store) -> None:
     runs.begin(store, "r0001", 10.0, "apply", "ann@desk", "playbooks/web.yml", ["web1", "db1"])
-    (going,) = runs.under_way(store)
-    assert (going.id, going.started, going.mode, going.who) == ("r0001", 10.0, "apply", "ann@desk")
-    assert going.hosts == dict.fromkeys(("db1", "web1"), runs.HostResult("", {}))
+    (running,) = runs.under_way(store)
+    assert (running.id, running.started, running.mode, running.who) == ("r0001", 10.0, "apply", "ann@desk")
+    assert running.hosts == dict.fromkeys(("db1", "web1"), runs.HostResult("", {}))
     with store.transaction() as connection:
         runs.host_finished(connection, "r0001", "db1", "failed", {"failed": 1})
     assert runs.under_way(store)[0].hosts["db1"] == runs.HostResult("failed", {"failed": 1})
@@ -73,11 +73,11 @@ def test_a_run_without_a_recent_heartbeat_counts_as_cut_off(store: Store) -> Non
     now = time.time()
     for number in (1, 2):
         runs.begin(store, f"r{number}", float(number), "apply", "ann@desk", "", ["web1"])
-    assert [going.cut_off(now) for going in runs.under_way(store)] == [False, False]
+    assert [running.cut_off(now) for running in runs.under_way(store)] == [False, False]
     later = now + runs.CUT_OFF + 5
-    assert all(going.cut_off(later) for going in runs.under_way(store))
+    assert all(running.cut_off(later) for running in runs.under_way(store))
     runs.beat(store, "r2", over=True)
-    assert [going.cut_off(now) for going in runs.under_way(store)] == [True, False]
+    assert [running.cut_off(now) for running in runs.under_way(store)] == [True, False]
     runs.beat(store, "r2")
     assert not runs.under_way(store)[0].cut_off(time.time())
 
@@ -86,7 +86,7 @@ def test_the_oldest_unfinished_runs_are_removed_beyond_the_limit(store: Store, m
     monkeypatch.setattr(runs, "KEPT", 2)
     for number in (3, 1, 2):
         runs.begin(store, f"r{number}", float(number), "apply", "ann@desk", "", ["web1"])
-    assert [going.id for going in runs.under_way(store)] == ["r3", "r2"]
+    assert [running.id for running in runs.under_way(store)] == ["r3", "r2"]
 
 
 def test_reports_of_finished_hosts_are_stored_during_the_run(store: Store) -> None:

@@ -150,8 +150,8 @@ def test_a_ledger_of_0_3_0_is_migrated_without_loss(place: str) -> None:
     assert [(debt["node"], debt["how"]) for debt in ledger.owed("site")] == [("service", None)]
     rows = ledger.resources("site")
     assert rows["service:ssh"].definition.triggers is None and rows["service:ssh"].definition.requires == ["conf"]
-    going = [[Orphan(rows["conf"], "conf")]]
-    (node,) = Dependents(rows.values(), going, (), {}).nodes
+    running = [[Orphan(rows["conf"], "conf")]]
+    (node,) = Dependents(rows.values(), running, (), {}).nodes
     assert (node.provides, node.causes) == ("service:ssh (stays)", ["conf"])
     ledger.close()
 

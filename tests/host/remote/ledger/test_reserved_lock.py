@@ -38,7 +38,7 @@ def test_the_run_that_reserved_the_lock_can_take_it(tmp_path: Path) -> None:
     holder = reserve(tmp_path, 60)
     lock = Lock(str(tmp_path))
     assert lock.take(held_by("first"), 0) is None
-    assert lock.former == holder
+    assert lock.previous_holder == holder
     assert "until" not in json.loads((tmp_path / "lock").read_text())
     other = Lock(str(tmp_path)).take(held_by("second"), 0)
     assert other is not None and other["run"] == "first"
