@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import answers, exit_codes, file_types, options
+from statecfg.cli import exit_codes, file_types, options, printing
 from statecfg.cli.host_store import HostOptions, HostStore
 from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
 from statecfg.remote.graph.events import HostEvent
@@ -60,7 +60,7 @@ def command(context: click.Context, inventory: str | None, store: str | None, as
     with HostStore(context.obj) as opened:
         records = hosts.every(opened.store)
         groups = {record.name: opened.groups(record.name) for record in records}
-        answers.write(host_records.table(records, groups), host_records.data(records, groups), as_json, no_color)
+        printing.write(host_records.table(records, groups), host_records.data(records, groups), as_json, no_color)
 
 
 @command.verb("show", "statecfg hosts show web1\nstatecfg hosts show web1 --json", JSON, COLOR)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from statecfg import dialects
-from statecfg.cli import answers, exit_codes, options
+from statecfg.cli import exit_codes, options, printing
 from statecfg.cli.options import ConnectionOptions, Output, take
 from statecfg.cli.service_store import ServiceStore
 from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
@@ -164,7 +164,7 @@ def get(opened: ServiceStore, service: str, key: str | None) -> Result:
         raise InvalidInput([problem("SC0708", f"the service `{service}` has no option `{key}`", help)])
     value = values[key]
     text = value if isinstance(value, str) else "" if value is None else value_text(value)
-    lines = [answers.line(part) for part in text.split("\n")]
+    lines = [printing.line(part) for part in text.split("\n")]
     return Result(lines, {"format": 1, "settings": {key: value}})
 
 
@@ -195,8 +195,8 @@ def resolved(store: str | None, /, unit: str, retry: bool, **values: Any) -> int
     count = "counts" if len(hooks) == 1 else "count"
     later = _LATER.format(opened.file(row))
     text = f"{', '.join(hooks)} {count} as done. {later}" if hooks else "none of its hooks has failed"
-    lines = [answers.line(f"{unit}: {text}")]
-    answers.write(lines, {"format": 1, "unit": unit, "hooks": hooks}, output.json, output.no_color)
+    lines = [printing.line(f"{unit}: {text}")]
+    printing.write(lines, {"format": 1, "unit": unit, "hooks": hooks}, output.json, output.no_color)
     return exit_codes.DONE
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from statecfg.cli import options
-from statecfg.cli.answers import line, write
 from statecfg.cli.options import Group
+from statecfg.cli.printing import line, write
 from statecfg.cli.project_store import ProjectStore
 
 if TYPE_CHECKING:

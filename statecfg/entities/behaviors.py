@@ -222,7 +222,7 @@ def _function(
     ended = processes.run(request, project.root, seconds, stop, tell)
     if ended.stopped:
         return None
-    answer: functions.Answer = {"ok": False, "error": f"{request['id']}: {ended.reason}"}
+    answer: functions.CallResult = {"ok": False, "error": f"{request['id']}: {ended.reason}"}
     if ended.answer is not None:
         answer = ended.answer
     texts = [reported, ended.output.rstrip("\n"), answer.get("where", "")]
@@ -262,7 +262,7 @@ def _playbook(
         update({"log": output})
         public = f"The playbook did not finish: {ended.reason}. {disclosure.ASK}"
         return replace(Outcome.failed(f"{execution['id']}: {ended.reason}"), public=public)
-    answer: playbooks.Answer = ended.answer
+    answer: playbooks.RunsResult = ended.answer
     update({"details": answer["details"], "log": "\n".join(filter(None, (answer["log"], output)))})
     if answer["ok"]:
         return Outcome(True, answer["result"])

@@ -35,13 +35,13 @@ def main(descriptor: int) -> int:
             with lock:
                 frames.write(json.dumps(message).encode() + b"\n")
 
-        send({"answer": _answer(request, lambda news: send({"update": news}))})
+        send({"answer": _result(request, lambda news: send({"update": news}))})
     return 0
 
 
-def _answer(
+def _result(
     request: functions.Request | playbooks.Request, update: Callable[[Update], None]
-) -> functions.Answer | playbooks.Answer:
+) -> functions.CallResult | playbooks.RunsResult:
     if request["do"] == "function":
         from statecfg.entities import functions
 

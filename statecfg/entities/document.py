@@ -83,7 +83,7 @@ class Key:
     """A key of a document: the annotation of a field, or a computed key.
 
     :param name: "" for the name of the field
-    :param answer: its schema in answers; None for the one of the field's type
+    :param response: its schema in responses; None for the one of the field's type
     :param request: its schema in requests; None if requests don't have it
     :param changes: whether a request may change it; otherwise only a request that creates the object sets it
     :param since: the first version of the API that has it
@@ -92,7 +92,7 @@ class Key:
     """
 
     name: str = ""
-    answer: JsonSchema | None = None
+    response: JsonSchema | None = None
     request: JsonSchema | None = None
     changes: bool = True
     since: float = 0.0
@@ -105,7 +105,7 @@ class _BoundKey:
     """A key with everything that its declaration leaves out."""
 
     name: str
-    answer: JsonSchema
+    response: JsonSchema
     value: Callable[[Any], Any]
     request: JsonSchema | None
     changes: bool
@@ -113,9 +113,9 @@ class _BoundKey:
 
 
 def _computed(key: Key) -> _BoundKey:
-    if key.answer is None or key.value is None:
+    if key.response is None or key.value is None:
         raise TypeError(f"the computed key {key.name} needs a schema and a value")
-    return _BoundKey(key.name, key.answer, key.value, key.request, key.changes, key.since)
+    return _BoundKey(key.name, key.response, key.value, key.request, key.changes, key.since)
 
 
 def is_part(hint: object) -> bool:
@@ -132,9 +132,9 @@ def _of_fields(cls: type, part: str = "") -> Iterator[_BoundKey]:
         if is_part(hint):
             yield from _of_fields(hint, f"{part}{name}.")
         for key in getattr(hint, "__metadata__", ()):
-            answer = _SCHEMAS[hint.__origin__] if key.answer is None else key.answer
+            response = _SCHEMAS[hint.__origin__] if key.response is None else key.response
             value = _converted(attrgetter(part + name), key.convert)
-            yield _BoundKey(key.name or name, answer, value, key.request, key.changes, key.since)
+            yield _BoundKey(key.name or name, response, value, key.request, key.changes, key.since)
 
 
 def _converted(read: Callable[[Any], Any], convert: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
@@ -142,7 +142,7 @@ def _converted(read: Callable[[Any], Any], convert: Callable[[Any], Any] | None)
 
 
 class Document:
-    """The JSON of a class of objects, in answers and requests.
+    """The JSON of a class of objects, in responses and requests.
 
     :param cls: a dataclass whose fields are annotated with `Key`, or are parts: dataclasses with such fields
     :param computed: further keys
@@ -155,10 +155,10 @@ class Document:
         """Return an object with the keys of a version of the API: older clients fail on unknown keys."""
         return {key.name: key.value(item) for key in self.keys if version >= key.since}
 
-    def answer(self, *optional: str) -> JsonSchema:
-        """Return the schema of answers. Keys that not every version has are optional."""
+    def response(self, *optional: str) -> JsonSchema:
+        """Return the schema of responses. Keys that not every version has are optional."""
         required = [key.name for key in self.keys if not key.since and key.name not in optional]
-        return object_of({key.name: key.answer for key in self.keys}, required)
+        return object_of({key.name: key.response for key in self.keys}, required)
 
     def creation(self, *required: str, **other: JsonSchema) -> JsonSchema:
         """Return the schema of requests that create an object.

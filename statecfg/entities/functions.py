@@ -42,7 +42,7 @@ class Request(TypedDict):
     context: Mapping[str, Any]
 
 
-class Answer(TypedDict):
+class CallResult(TypedDict):
     """What a function returned, or its error and the lines of the project that led to it."""
 
     ok: bool
@@ -146,7 +146,7 @@ def _names(tree: ast.Module) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
-def call(request: Request, update: Callable[[Update], None]) -> Answer:
+def call(request: Request, update: Callable[[Update], None]) -> CallResult:
     """Call the function that a request names; return its answer.
 
     It raises nothing: an error in the user's code becomes the answer.

@@ -107,7 +107,7 @@ HOOK_IDS: JsonSchema = {
     "properties": {name: or_null(text(512)) for name in HOOKS},
     "additionalProperties": False,
 }
-STATE = Key(answer={**TEXT, "enum": list(STATES)}, request=or_null(text(32, enum=STATES)))
+STATE = Key(response={**TEXT, "enum": list(STATES)}, request=or_null(text(32, enum=STATES)))
 
 # Fields that several documents have.
 Id = Annotated[str, Key(request=IGNORED)]
@@ -115,7 +115,7 @@ Name = Annotated[str, Key(request=text(256, 1))]
 Description = Annotated[str | None, Key(request=or_null(text(4096)))]
 ExternalId = Annotated[str | None, Key("externalId", request=or_null(text()))]
 Flag = Annotated[bool, Key(request=BOOLEAN)]
-Level = Annotated[str, Key("accessLevelId", answer={**TEXT, "enum": list(LEVELS)}, request=LEVEL)]
+Level = Annotated[str, Key("accessLevelId", response={**TEXT, "enum": list(LEVELS)}, request=LEVEL)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,9 @@ class EntityType:
     external_id: ExternalId
     schema: Annotated[Json, Key(request=OBJECT)]
     interfaces: Annotated[Sequence[str], Key(request=INTERFACES, convert=list)]
-    hooks: Annotated[Mapping[str, str], Key(answer=HOOKS_OR_NULL, request=HOOK_IDS, since=TYPE_HOOKS, convert=or_none)]
+    hooks: Annotated[
+        Mapping[str, str], Key(response=HOOKS_OR_NULL, request=HOOK_IDS, since=TYPE_HOOKS, convert=or_none)
+    ]
     inherited_version: Annotated[str | None, Key("inheritedVersion", request=or_null(text(64)), since=TYPE_HOOKS)]
     max_implicit_right: Annotated[str | None, Key("maxImplicitRight", request=or_null(LEVEL), since=ENTITY_STATE)]
     readonly: Flag
@@ -221,7 +223,7 @@ class Task:
     entity: str
     entity_name: str
     starter: Starter
-    status: Annotated[str, Key(answer={**TEXT, "enum": list(STATUSES)})]
+    status: Annotated[str, Key(response={**TEXT, "enum": list(STATUSES)})]
     reported: Reported
     result: Any
     error: Annotated[Json | None, Key()]

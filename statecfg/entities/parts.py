@@ -54,8 +54,8 @@ class Reported:
     :param log: details for administrators, with names of hosts and paths of the server
     """
 
-    progress: Annotated[int, Key(answer={"type": "integer", "minimum": 0, "maximum": 100})]
-    details: Annotated[str, Key(answer=TEXT_OR_NULL, convert=or_none)]
+    progress: Annotated[int, Key(response={"type": "integer", "minimum": 0, "maximum": 100})]
+    details: Annotated[str, Key(response=TEXT_OR_NULL, convert=or_none)]
     log: str
 
 

@@ -60,7 +60,7 @@ class Request(TypedDict):
     seconds: float
 
 
-class Answer(TypedDict):
+class RunsResult(TypedDict):
     """The result of the runs. `error` and `log` are for administrators, `public` and `details` for users."""
 
     ok: bool
@@ -94,7 +94,7 @@ class _Order:
         return self.request["store"] or None
 
 
-def run(request: Request, update: Callable[[Update], None], cancel: threading.Event) -> Answer:
+def run(request: Request, update: Callable[[Update], None], cancel: threading.Event) -> RunsResult:
     """Execute a request; return the answer.
 
     :param update: receives progress of the task
@@ -109,12 +109,12 @@ def run(request: Request, update: Callable[[Update], None], cancel: threading.Ev
             if _failures(report):
                 break
     except InvalidInput as error:
-        return _answer(reports, [_problem(item) for item in error.problems], disclosure.rejected(error.problems))
+        return _result(reports, [_problem(item) for item in error.problems], disclosure.rejected(error.problems))
     except StoreError as error:
-        return _answer(reports, [str(error)], f"The store failed. {disclosure.ASK}")
+        return _result(reports, [str(error)], f"The store failed. {disclosure.ASK}")
     failed = {report["run"]: _failures(report) for report in reports}
     public = disclosure.failed_runs(reports, [run for run, texts in failed.items() if texts])
-    return _answer(reports, [text for texts in failed.values() for text in texts], public)
+    return _result(reports, [text for texts in failed.values() for text in texts], public)
 
 
 def _order(request: Request, update: Callable[[Update], None], cancel: threading.Event) -> _Order:
@@ -320,10 +320,10 @@ def _without_contents(report: Report) -> Report:
     return cleaned
 
 
-# Answers and their texts
+# Results and their texts
 
 
-def _answer(reports: Sequence[Report], failures: Sequence[str], public: str) -> Answer:
+def _result(reports: Sequence[Report], failures: Sequence[str], public: str) -> RunsResult:
     """Return the answer to a request.
 
     :param failures: the errors, for administrators; [] if the request succeeded

@@ -56,10 +56,10 @@ def _org(name: str) -> Shape:
     return {"name": name, "id": model.org_id(name)}
 
 
-def _computed(name: str, answer: JsonSchema, value: Callable[[Any], Any], since: float = 0.0) -> Key:
+def _computed(name: str, response: JsonSchema, value: Callable[[Any], Any], since: float = 0.0) -> Key:
     """Return a key that requests ignore."""
-    request = IGNORED_OBJECT if answer is _NAMED else IGNORED
-    return Key(name, answer, request, since=since, value=value)
+    request = IGNORED_OBJECT if response is _NAMED else IGNORED
+    return Key(name, response, request, since=since, value=value)
 
 
 INTERFACE, BEHAVIOR, ENTITY_TYPE = Document(model.Interface), Document(model.Behavior), Document(model.EntityType)
@@ -67,7 +67,7 @@ ENTITY = Document(
     model.Entity,
     _computed("owner", _NAMED, lambda item: _user(item.ownership.owner, item.ownership.org)),
     _computed("org", _NAMED, lambda item: _org(item.ownership.tenant)),
-    Key("entityState", STATE.answer, STATE.request, since=ENTITY_STATE, value=lambda item: item.state),
+    Key("entityState", STATE.response, STATE.request, since=ENTITY_STATE, value=lambda item: item.state),
     _computed("message", TEXT_OR_NULL, lambda item: item.message or None, ENTITY_STATE),
     _computed("creationDate", TEXT, lambda item: date(item.created), ENTITY_STATE),
     _computed("lastModificationDate", TEXT, lambda item: date(item.modified), ENTITY_STATE),
@@ -197,12 +197,12 @@ REQUESTS: dict[str, JsonSchema] = {
     "Invocation": object_of({"arguments": OBJECT_OR_NULL, "metadata": OBJECT_OR_NULL}),
 }
 ANSWERS: dict[str, JsonSchema] = {
-    "Interface": INTERFACE.answer(),
-    "Behavior": BEHAVIOR.answer(),
-    "EntityType": ENTITY_TYPE.answer(),
-    "BehaviorAccess": BEHAVIOR_GRANT.answer(),
-    "Access": GRANT.answer(),
-    "Entity": ENTITY.answer("entityType"),
-    "MetadataEntry": METADATA_ENTRY.answer(),
-    "Task": TASK.answer(),
+    "Interface": INTERFACE.response(),
+    "Behavior": BEHAVIOR.response(),
+    "EntityType": ENTITY_TYPE.response(),
+    "BehaviorAccess": BEHAVIOR_GRANT.response(),
+    "Access": GRANT.response(),
+    "Entity": ENTITY.response("entityType"),
+    "MetadataEntry": METADATA_ENTRY.response(),
+    "Task": TASK.response(),
 }

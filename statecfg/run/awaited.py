@@ -43,7 +43,7 @@ class Refused:
     hint: str = ""
 
 
-class Answers:
+class ReceivedFacts:
     """Which facts the hosts have sent, and which they can't send.
 
     :param asked: the hosts that are asked for facts first
@@ -103,7 +103,7 @@ class Awaited:
         self.complete: Jobs = {job.host.name: job for job in waiting if not jobs.readings[job.host.name].missing}
         self._jobs, self._reshaped = jobs, reshaped
         self._hosts = {host.name: (host, plays) for host, plays in hosts}
-        self._answers = Answers(self.names)
+        self._received = ReceivedFacts(self.names)
         self._refused: dict[str, Refused] = {}
         self._pending = {host: jobs.readings[host].missing for host in self.names if host not in self.complete}
         self._environment = inputs.current(), secret_keys.current(), os.getcwd()
@@ -111,7 +111,7 @@ class Awaited:
     @property
     def waiting_for_facts(self) -> bool:
         """Whether a host's answer is due."""
-        return bool(self._answers.due)
+        return bool(self._received.due)
 
     def request(self, names: Collection[str]) -> Mapping[str, Any]:
         """Return a request for facts in the form that hosts receive."""
@@ -127,14 +127,14 @@ class Awaited:
         :returns: host → further facts to ask it for
         """
         self._jobs.source.collected[host].update(values)
-        self._answers.failed.setdefault(host, {}).update(failed)
-        self._answers.due.discard(host)
+        self._received.failed.setdefault(host, {}).update(failed)
+        self._received.due.discard(host)
         return self._advance()
 
     def lost(self, host: str) -> Wanted:
         """Note that the session with a host has ended, so that it can't be asked. For the result see `add`."""
-        self._answers.due.discard(host)
-        self._answers.lost.add(host)
+        self._received.due.discard(host)
+        self._received.lost.add(host)
         self._pending.pop(host, None)
         self.complete.pop(host, None)
         return self._advance()
@@ -143,13 +143,13 @@ class Awaited:
         """Evaluate the definitions whose requested facts have all arrived; return host → further facts to ask for."""
         wanted: dict[str, dict[str, None]] = {}
         for host, missing in list(self._pending.items()):
-            if not self._answers.due.isdisjoint((host, *missing)):
+            if not self._received.due.isdisjoint((host, *missing)):
                 continue
             del self._pending[host]
             with self._working():
                 job = self._jobs.job(*self._hosts[host])
             missing = self._jobs.readings[host].missing
-            why = next(filter(None, (self._answers.why_not(host, *item) for item in missing.items())), None)
+            why = next(filter(None, (self._received.why_not(host, *item) for item in missing.items())), None)
             if why is not None:
                 self._refused[host] = why
             elif missing and job is not None:
@@ -158,7 +158,7 @@ class Awaited:
                     wanted.setdefault(other, {}).update(dict.fromkeys(names))
             elif job is not None:
                 self.complete[host] = job
-        self._answers.due |= wanted.keys()
+        self._received.due |= wanted.keys()
         return {host: tuple(names) for host, names in wanted.items()}
 
     def finish(self) -> Mapping[str, Job | Refused]:

@@ -10,11 +10,11 @@ from statecfg.entities.document import Shape
 from statecfg.entities.model import LEVELS
 from statecfg.entities.operations import Operations
 from statecfg.entities.problems import forbidden
-from statecfg.server.answers import one, page
 from statecfg.server.auth import AUTHOR, VIEWER
 from statecfg.server.parameters import PAGED, listing, listing_by
 from statecfg.server.request import Request
 from statecfg.server.resource import Resource
+from statecfg.server.responses import one, page
 from statecfg.server.routing import Routes
 
 routes = Routes()

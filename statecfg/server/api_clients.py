@@ -7,10 +7,10 @@ from starlette.responses import JSONResponse, Response
 from statecfg.entities.model import Principal, org_id
 from statecfg.entities.problems import ApiError, forbidden
 from statecfg.server import api_sessions, auth, writing
-from statecfg.server.answers import json_or_xml, nothing
 from statecfg.server.auth import ANYONE, VIEWER
 from statecfg.server.media import Body, Xml
 from statecfg.server.request import Request
+from statecfg.server.responses import json_or_xml, nothing
 from statecfg.server.routing import Routes
 
 routes = Routes()

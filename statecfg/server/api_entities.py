@@ -7,12 +7,12 @@ from starlette.responses import Response
 from statecfg.entities import lifecycle, shapes
 from statecfg.entities.model import CREATE, Entity, Page, Principal, Query, Task, org_id
 from statecfg.entities.operations import Operations
-from statecfg.server.answers import one
 from statecfg.server.auth import AUTHOR, VIEWER
 from statecfg.server.media import Body
 from statecfg.server.parameters import HOOKS, RESOLVE, listing_by
 from statecfg.server.request import Request
 from statecfg.server.resource import Resource
+from statecfg.server.responses import one
 from statecfg.server.routing import Routes
 from statecfg.server.writing import TASK_LOCATION, location
 

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from statecfg.remote.graph.names import HostStatus
 from statecfg.server import api_runs, api_services
 from statecfg.server.api_runs import ALL_HOSTS, HOST_FILTERS, TIMES, missing, natural
-from statecfg.server.api_services import UnitAnswer
+from statecfg.server.api_services import UnitResponse
 from statecfg.server.auth import ADMINISTRATOR
 from statecfg.server.parameters import OWN_API, Parameter
 from statecfg.server.problems import HostProblems
@@ -34,7 +34,7 @@ _REASONS = Parameter("reasons", {"type": "boolean", "default": False}, "Whether 
 
 
 @dataclass(frozen=True, slots=True)
-class HostAnswer:
+class HostResponse:
     """A host. `state` is the worst of `states` and `units`, None before the first run; see `store.hosts.HostRecord`."""
 
     name: str
@@ -49,14 +49,14 @@ class HostAnswer:
     installed_at: float | None
     state: str | None
     states: Sequence[LastRun]
-    units: Sequence[UnitAnswer]
+    units: Sequence[UnitResponse]
     last_run: LastRun | None
     under_way: str | None
     problems: HostProblems | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class HostsAnswer:
+class HostsResponse:
     """A page of hosts.
 
     :param total: how many hosts the store has
@@ -65,7 +65,7 @@ class HostsAnswer:
     :param next: the value of `after` for the next page, None at the end
     """
 
-    hosts: Sequence[HostAnswer]
+    hosts: Sequence[HostResponse]
     total: int
     matching: int
     states: Mapping[str, int]
@@ -73,7 +73,7 @@ class HostsAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class EventAnswer:
+class EventResponse:
     """An entry of the log of hooks."""
 
     at: float
@@ -95,7 +95,7 @@ class EventAnswer:
 def _list(request: Request) -> Response:
     """Answer with a page of hosts, sorted by name (web2 before web10)."""
     query = request.query
-    everything = sorted(_answers(request.store, host_store.every(request.store)), key=lambda host: natural(host.name))
+    everything = sorted(_responses(request.store, host_store.every(request.store)), key=lambda host: natural(host.name))
     matching = [host for host in everything if _matches(host, query)]
     following = [host for host in matching if not query["after"] or natural(host.name) > natural(query["after"])]
     page = following[: query["limit"]]
@@ -103,7 +103,7 @@ def _list(request: Request) -> Response:
         page = [_with_problems(request.store, host) for host in page]
     states = dict(Counter(host.state or "" for host in everything))
     rest = page[-1].name if len(following) > len(page) else None
-    return JSONResponse(asdict(HostsAnswer(page, len(everything), len(matching), states, rest)))
+    return JSONResponse(asdict(HostsResponse(page, len(everything), len(matching), states, rest)))
 
 
 @routes("GET", f"{OWN_API}/hosts/{{host}}", ADMINISTRATOR, "Show a host.", {200: "Host"})
@@ -112,30 +112,32 @@ def _get(request: Request) -> Response:
     record = host_store.get(store, name)
     if record is None:
         raise missing(f"The store has no host {name}.")
-    (answer,) = _answers(store, [record])
+    (response,) = _responses(store, [record])
     events = [
-        EventAnswer(entry.at, entry.hook, entry.playbook, entry.severity, entry.entry, entry.detail)
+        EventResponse(entry.at, entry.hook, entry.playbook, entry.severity, entry.entry, entry.detail)
         for entry in hook_log.events(store, limit=EVENTS, about=name)
     ]
     exact = RunFilter(host=name)
     recent = [run for run in run_lists.page(store, exact, RUNS) if name in run.hosts]
-    runs = [asdict(api_runs.answer(run)) for run in recent]
+    runs = [asdict(api_runs.run_response(run)) for run in recent]
     more = {"facts": record.facts, "runs": runs, "events": [asdict(entry) for entry in events]}
-    return JSONResponse({**asdict(_with_problems(store, answer)), **more})
+    return JSONResponse({**asdict(_with_problems(store, response)), **more})
 
 
-def _answers(store: Store, records: Sequence[HostRecord]) -> Iterable[HostAnswer]:
+def _responses(store: Store, records: Sequence[HostRecord]) -> Iterable[HostResponse]:
     last = host_states.last_runs(store, records)
     units = api_services.units_by_host(store)
     busy = _busy(store)
     for record in records:
-        yield _answer(record, last[record.name], units.get(record.name, []), busy.get(record.name))
+        yield _response(record, last[record.name], units.get(record.name, []), busy.get(record.name))
 
 
-def _answer(record: HostRecord, runs: Sequence[LastRun], units: Sequence[UnitAnswer], busy: str | None) -> HostAnswer:
+def _response(
+    record: HostRecord, runs: Sequence[LastRun], units: Sequence[UnitResponse], busy: str | None
+) -> HostResponse:
     system = record.facts.get("os")
     failed_units = ["failed" for unit in units if unit.failed]
-    return HostAnswer(
+    return HostResponse(
         name=record.name,
         system=system.get("pretty_name") or system.get("id") if isinstance(system, dict) else None,
         kernel=record.facts.get("kernel"),
@@ -154,7 +156,7 @@ def _answer(record: HostRecord, runs: Sequence[LastRun], units: Sequence[UnitAns
     )
 
 
-def _with_problems(store: Store, host: HostAnswer) -> HostAnswer:
+def _with_problems(store: Store, host: HostResponse) -> HostResponse:
     """Return a host with the reasons for its state, from the newest of its runs with that state."""
     run = next((last for last in host.states if last.status == host.state and last.status != HostStatus.OK), None)
     report = run_store.host_report(store, run.run, host.name) if run is not None else None
@@ -173,7 +175,7 @@ def _busy(store: Store) -> dict[str, str]:
     }
 
 
-def _matches(host: HostAnswer, query: Mapping[str, Any]) -> bool:
+def _matches(host: HostResponse, query: Mapping[str, Any]) -> bool:
     checked_in = host.last_checkin or 0.0
     return (
         run_lists.matches(host.name, query["host"])
@@ -188,16 +190,16 @@ def _matches(host: HostAnswer, query: Mapping[str, Any]) -> bool:
     )
 
 
-def _playbooks(host: HostAnswer) -> Iterable[str]:
+def _playbooks(host: HostResponse) -> Iterable[str]:
     return (*host.playbooks, *(run.playbook for run in host.states))
 
 
-def _has_outcome(host: HostAnswer, outcome: str) -> bool:
+def _has_outcome(host: HostResponse, outcome: str) -> bool:
     if outcome == TROUBLE:
         return host.state not in (None, "ok")
     return not outcome or host.state == outcome
 
 
-def _has_words(host: HostAnswer, words: str) -> bool:
+def _has_words(host: HostResponse, words: str) -> bool:
     text = " ".join([host.name, host.system or "", *host.tags, *_playbooks(host), host.state or ""]).lower()
     return all(word in text for word in words.lower().split())

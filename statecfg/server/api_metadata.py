@@ -6,12 +6,12 @@ from starlette.responses import Response
 
 from statecfg.entities import metadata, shapes
 from statecfg.entities.operations import Operations
-from statecfg.server.answers import one
 from statecfg.server.auth import AUTHOR, VIEWER
 from statecfg.server.media import Body
 from statecfg.server.parameters import listing_by
 from statecfg.server.request import Request
 from statecfg.server.resource import Resource
+from statecfg.server.responses import one
 from statecfg.server.routing import Routes
 
 routes = Routes()

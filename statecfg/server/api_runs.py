@@ -59,7 +59,7 @@ _RUNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class RunAnswer:
+class RunResponse:
     """A run. Times are seconds since 1970.
 
     :param state: "running", "cut off" or "ended"
@@ -94,7 +94,7 @@ def _list(request: Request) -> Response:
     records = run_lists.page(request.store, wanted, query["limit"] + 1, _cursor(query["after"]))
     page = records[: query["limit"]]
     following = f"{page[-1].started!r},{page[-1].id}" if len(records) > len(page) else None
-    return JSONResponse({"runs": [asdict(answer(run)) for run in page], "next": following})
+    return JSONResponse({"runs": [asdict(run_response(run)) for run in page], "next": following})
 
 
 def _cursor(text: str) -> Cursor | None:
@@ -126,7 +126,7 @@ def _get(request: Request) -> Response:
     page = following[: query["limit"]]
     hosts = {name: asdict(problems) for name, problems in _problems(request, record, page).items()}
     more = {"matching": len(names), "next": page[-1] if len(following) > len(page) else None}
-    return JSONResponse({**asdict(answer(record)), "hosts": hosts, **more})
+    return JSONResponse({**asdict(run_response(record)), "hosts": hosts, **more})
 
 
 def _following(names: Iterable[str], hosts: Mapping[str, HostResult], after: str) -> list[str]:
@@ -177,7 +177,7 @@ def _get_host(request: Request) -> Response:
     return JSONResponse(report)
 
 
-def answer(record: RunRecord | RunInProgress) -> RunAnswer:
+def run_response(record: RunRecord | RunInProgress) -> RunResponse:
     """Return a run in the form of the API."""
     summary: Counter[str] = Counter()
     for result in record.hosts.values():
@@ -189,7 +189,7 @@ def answer(record: RunRecord | RunInProgress) -> RunAnswer:
         state, ended = "ended", record.ended
     else:
         state, beat = "cut off" if record.cut_off(time.time()) else "running", record.beat or None
-    return RunAnswer(
+    return RunResponse(
         id=record.id,
         mode=record.mode,
         who=record.who,

@@ -11,11 +11,11 @@ from statecfg.entities.document import Shape
 from statecfg.entities.model import Principal
 from statecfg.entities.problems import ApiError, forbidden
 from statecfg.server import auth, pages, sessions
-from statecfg.server.answers import nothing, page
 from statecfg.server.auth import ANYONE, VIEWER
 from statecfg.server.media import Body
 from statecfg.server.parameters import PAGED, listing
 from statecfg.server.request import Request
+from statecfg.server.responses import nothing, page
 from statecfg.server.routing import Routes
 
 routes = Routes()

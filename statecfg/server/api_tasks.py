@@ -8,11 +8,11 @@ from statecfg.entities import shapes, tasks
 from statecfg.entities.document import Shape
 from statecfg.entities.model import Task
 from statecfg.server import openapi, writing
-from statecfg.server.answers import json_or_xml, page
 from statecfg.server.auth import ANYONE, VIEWER
 from statecfg.server.media import Xml
 from statecfg.server.parameters import listing, listing_by
 from statecfg.server.request import Request
+from statecfg.server.responses import json_or_xml, page
 from statecfg.server.routing import Routes
 
 routes = Routes()

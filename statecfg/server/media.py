@@ -1,4 +1,4 @@
-"""The bodies of requests and the XML of answers, as routes declare them."""
+"""The bodies of requests and the XML of responses, as routes declare them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Xml:
     """The XML of an answer.
 
     :param media_type: the media type of that XML
-    :param default: the answer is in XML unless the client asks for JSON; otherwise only if the client asks for XML
+    :param default: the response is in XML unless the client asks for JSON; otherwise only if the client asks for XML
     """
 
     media_type: str

@@ -9,10 +9,10 @@ from typing import Any
 from starlette.responses import Response
 
 from statecfg.entities.model import Page
-from statecfg.server.answers import ShapeOf, nothing, one, page
 from statecfg.server.media import Body
 from statecfg.server.parameters import Parameter, listing
 from statecfg.server.request import Request
+from statecfg.server.responses import ShapeOf, nothing, one, page
 from statecfg.server.routing import Routes
 
 Operation = Callable[..., Any]

@@ -98,7 +98,7 @@ class Endpoint:
         if route is None:
             allowed = {*self._routes, *(["HEAD"] if "GET" in self._routes else [])}
             raise HTTPException(405, headers={"Allow": ", ".join(sorted(allowed))})
-        response = await _answer(route, request)
+        response = await _respond(route, request)
         await response(scope, receive, send)
 
 
@@ -110,7 +110,7 @@ def endpoints(table: Iterable[Route]) -> list[routing.Route]:
     return [routing.Route(path, Endpoint(routes)) for path, routes in by_path.items()]
 
 
-async def _answer(route: Route, request: Request) -> Response:
+async def _respond(route: Route, request: Request) -> Response:
     """Check a request against its route, and call the handler."""
     denial = _denial(route, request)
     if denial is not None and (route.denied is None or denial.status != 401):

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from statecfg import dialects
-from statecfg.cli import answers, exit_codes, options
+from statecfg.cli import exit_codes, options, printing
 from statecfg.cli.hook.store import HookStore
 from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup, one_line
 from statecfg.problems import InvalidInput, collecting, problem, report, reporting, suggest
@@ -64,7 +64,7 @@ def types(as_json: bool, no_color: bool) -> int:
         else:
             lines += view.type_lines(hook_type)
             data.append(view.type_data(hook_type))
-    answers.write(lines, {"format": 1, "types": data}, as_json, no_color)
+    printing.write(lines, {"format": 1, "types": data}, as_json, no_color)
     return exit_codes.BAD_INPUT if any("problems" in item for item in data) else exit_codes.DONE
 
 
@@ -148,7 +148,7 @@ def create(
         raise InvalidInput([problem("SC0623", detail, f"statecfg hook show {hook.name}; or delete it first")])
     for text in hook_type.doubtful(opened.engine.caller.path):
         click.echo(f"warning: {text}", err=True)
-    answers.say(f"{hook.name}: a hook of type {hook.type}, configuration {value_text(hook.configuration)}")
+    printing.say(f"{hook.name}: a hook of type {hook.type}, configuration {value_text(hook.configuration)}")
 
 
 @command.verb("delete", "statecfg hook delete counter")
@@ -192,7 +192,7 @@ def show(opened: HookStore, name: str) -> Result:
     except InvalidInput as wrong:
         handled = []
         no_color = click.get_current_context().params["no_color"]
-        answers.write(view.refused_lines(hook.type, wrong.problems), {}, False, no_color, sys.stderr)
+        printing.write(view.refused_lines(hook.type, wrong.problems), {}, False, no_color, sys.stderr)
     return Result(view.one_hook(hook, handled), {"format": 1, **view.hook_data(hook)})
 
 
@@ -273,7 +273,7 @@ def _changed(outcome: tuple[list[str], list[str]], keys: Iterable[str], schema: 
         unknown = next((key for key in keys if key not in schema), None)
         hint = suggest(unknown, schema, "its type has") if unknown else "give it another value by `statecfg hook set`"
         raise InvalidInput([problem("SC0622", detail, hint) for detail in refused])
-    return Result(map(answers.line, done))
+    return Result(map(printing.line, done))
 
 
 @command.verb("grant", "statecfg hook grant counter alice")
@@ -321,7 +321,7 @@ def retry(opened: HookStore) -> Result:
     lines = [line for event in reversed(events) for line in view.event_lines(event)]
     lines += [line for fired in owed for line in view.called_lines(fired)]
     lines += view.pending_lines(pending, later)
-    lines.append(answers.line(f"{len(done)} run, {len(pending)} still queued"))
+    lines.append(printing.line(f"{len(done)} run, {len(pending)} still queued"))
     data = {"format": 1, "events": [view.event_data(event) for event in reversed(events)], "queued": len(pending)}
     data["pending"] = [view.pending_data(call) for call in pending]
     failed = any(event.severity == ERROR for event in events) or any(call["status"] != HookStatus.OK for call in owed)

@@ -34,18 +34,18 @@ class Barrier:
         if awaited is None:
             self.decided.set()
         self._broken = False
-        self._answers: queue.SimpleQueue[tuple[str, TellFacts | None]] = queue.SimpleQueue()
+        self._arrivals: queue.SimpleQueue[tuple[str, TellFacts | None]] = queue.SimpleQueue()
         self._steps: dict[str, Step] = {}
 
     # Called by the drivers
 
-    def answered(self, host: str, facts: TellFacts) -> None:
+    def received(self, host: str, facts: TellFacts) -> None:
         """Note the facts that a host sent."""
-        self._answers.put((host, facts))
+        self._arrivals.put((host, facts))
 
     def gone(self, host: str) -> None:
         """Note that the session with a host has ended."""
-        self._answers.put((host, None))
+        self._arrivals.put((host, None))
 
     def open(self) -> bool:
         """Return whether hosts may make changes.
@@ -92,7 +92,7 @@ class Barrier:
                 self._ask(awaited, awaited.lost(host))
         while awaited.waiting_for_facts:
             try:
-                host, facts = self._answers.get(timeout=WAIT)
+                host, facts = self._arrivals.get(timeout=WAIT)
             except queue.Empty:
                 continue
             if host in self.waiting:

@@ -301,7 +301,7 @@ class HostDriver:
             case actions.TellFacts():
                 if self.events is not None:
                     self.events.collected(self.host, action.values)
-                self.gate_pass.barrier.answered(self.host, action)
+                self.gate_pass.barrier.received(self.host, action)
                 self.gate_pass.rest()
             case actions.Planned():
                 if self.events is not None:
