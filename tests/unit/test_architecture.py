@@ -268,10 +268,10 @@ def is_document(path: Path, definition: ast.ClassDef) -> bool:
     """Return whether a class has the keys of a JSON document. A split would not change what users and hosts see.
 
     These are dictionaries with types, the frames that hosts send (`Strict`), the facts of a host (`Document`), and the
-    answers of statecfg's own API.
+    responses of statecfg's own API.
     """
-    answers = shown(path).startswith("server/api_") and definition.name.endswith("Answer")
-    return answers or not {dotted(base) for base in definition.bases}.isdisjoint(
+    responses = shown(path).startswith("server/api_") and definition.name.endswith("Response")
+    return responses or not {dotted(base) for base in definition.bases}.isdisjoint(
         ("TypedDict", "Strict", "Frame", "Document")
     )
 
