@@ -32,8 +32,8 @@ def parsed(entries: Iterable[str]) -> dict[tuple[str, str], int]:
         match = _ENTRY.match(text)
         if match is None or not match.group(4):
             raise ValueError("entries: %s is not an entry; write user:NAME:rwx or default:group:NAME:r-x" % text)
-        default, kind, name, letters = match.groups()
-        key = ("default " if default else "") + kind, name
+        default, tag, name, letters = match.groups()
+        key = ("default " if default else "") + tag, name
         if key in found:
             raise ValueError("entries: there are two for %s:%s" % key)
         found[key] = sum(_BITS[letter] for letter in letters)
@@ -43,7 +43,7 @@ def parsed(entries: Iterable[str]) -> dict[tuple[str, str], int]:
 def texts(entries: Mapping[tuple[str, str], int]) -> list[str]:
     """Return entries as text, sorted."""
     return sorted(
-        "%s:%s:%s" % (kind.replace(" ", ":"), name, letters(allowed)) for (kind, name), allowed in entries.items()
+        "%s:%s:%s" % (tag.replace(" ", ":"), name, letters(allowed)) for (tag, name), allowed in entries.items()
     )
 
 
@@ -54,7 +54,7 @@ def letters(allowed: int) -> str:
 
 def present(stat: Stat) -> dict[tuple[str, str], int]:
     """Return the entries of a path for users and groups."""
-    return {(kind, name): allowed for kind, name, allowed in stat.acl if kind != "owning group"}
+    return {(tag, name): allowed for tag, name, allowed in stat.acl if tag != "owning group"}
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
@@ -71,12 +71,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     if stat.kind not in ("file", "directory"):
         paths.refuse(path, stat, "a file or directory")
     wanted = {}
-    for (kind, name), allowed in parsed(attrs.get("entries") or ()).items():
-        wanted[kind, paths.account(world, _table(kind), name, node, nodes) or name] = allowed
-        if " " in kind and stat.kind != "directory":
+    for (tag, name), allowed in parsed(attrs.get("entries") or ()).items():
+        wanted[tag, paths.account(world, _table(tag), name, node, nodes) or name] = allowed
+        if " " in tag and stat.kind != "directory":
             raise CheckError("%s is not a directory, so it can't have default entries" % path)
-        if " " not in kind:
-            _check_mask(path, stat, "%s:%s" % (kind, name), allowed)
+        if " " not in tag:
+            _check_mask(path, stat, "%s:%s" % (tag, name), allowed)
     now = present(stat)
     after = wanted if attrs.get("exact") or attrs.get("absent") else {**now, **wanted}
     return [set_acl(path, texts(after))] if after != now else []
@@ -101,25 +101,25 @@ def undo(node: Node, memory: records.AclMemory, world: World) -> ActionSpec:
     stat, was = world.stat(path), parsed(memory["entries"])
     if stat is None or stat.kind not in ("file", "directory"):
         return ActionSpec([])
-    ours = {(kind, _shown(world, kind, name)) for kind, name in parsed(attrs.get("entries") or ())}
+    ours = {(tag, _shown(world, tag, name)) for tag, name in parsed(attrs.get("entries") or ())}
     if attrs.get("exact") or attrs.get("absent"):
         ours.update(was)
     now, left = present(stat), []
     after = {key: allowed for key, allowed in now.items() if key not in ours}
-    for kind, name in sorted(ours & set(was)):
-        if name.isdigit() or world.entry(_table(kind), name) is not None:
-            after[kind, name] = was[kind, name]
+    for tag, name in sorted(ours & set(was)):
+        if name.isdigit() or world.entry(_table(tag), name) is not None:
+            after[tag, name] = was[tag, name]
         else:
             left.append("%s does not get the entry of %s back: %s no longer exists" % (path, name, name))
     return ActionSpec([set_acl(path, texts(after))] if after != now else [], left=left)
 
 
-def _table(kind: str) -> str:
-    return "users" if kind.endswith("user") else "groups"
+def _table(tag: str) -> str:
+    return "users" if tag.endswith("user") else "groups"
 
 
-def _shown(world: World, kind: str, name: str) -> str:
+def _shown(world: World, tag: str, name: str) -> str:
     """Return the name that the host shows for a user or group, which is given by name or number."""
-    field = "uid" if _table(kind) == "users" else "gid"
-    accounts = world.table(_table(kind)).items() if name.isdigit() else ()
+    field = "uid" if _table(tag) == "users" else "gid"
+    accounts = world.table(_table(tag)).items() if name.isdigit() else ()
     return next((key for key, entry in accounts if entry.get(field) == int(name)), name)

@@ -30,9 +30,11 @@ def check(attrs: records.Attrs) -> None:
 def needs(attrs: records.Attrs) -> list[str]:
     """Return what the arguments with usual names need on the host, and the user."""
     arguments = attrs.get("arguments") or {}
-    named = [(kind, arguments.get(name)) for name, kind in NEEDS.items()]
-    texts = [(kind, value) for kind, value in [*named, ("user", attrs.get("user"))] if isinstance(value, str) and value]
-    return ["%s:%s" % (kind, value) for kind, value in texts if kind != "path" or value.startswith("/")]
+    named = [(prefix, arguments.get(name)) for name, prefix in NEEDS.items()]
+    texts = [
+        (prefix, value) for prefix, value in [*named, ("user", attrs.get("user"))] if isinstance(value, str) and value
+    ]
+    return ["%s:%s" % (prefix, value) for prefix, value in texts if prefix != "path" or value.startswith("/")]
 
 
 def with_code(node: Any, context: Any) -> Any:

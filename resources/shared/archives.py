@@ -63,7 +63,7 @@ class Archive:
             name = "/".join(parts)
             self._members.pop(name, None)  # a later entry replaces an earlier one, as in tar
             self._members[name] = member
-            if _kind(member) == "symlink":
+            if _file_type(member) == "symlink":
                 self._check_link(name, member)
 
     def _check_link(self, name: str, member: Any) -> None:
@@ -77,13 +77,13 @@ class Archive:
             above = posixpath.dirname(name)
             while above:
                 member = self._members.get(above)
-                if member is not None and _kind(member) != "directory":
+                if member is not None and _file_type(member) != "directory":
                     raise ValueError("%r is inside %r, which is not a directory" % (name, above))
                 above = posixpath.dirname(above)
 
-    def kind(self, name: str) -> str:
+    def file_type(self, name: str) -> str:
         """Return the file type of a member."""
-        return _kind(self.members()[name])
+        return _file_type(self.members()[name])
 
     def target(self, member: Any) -> str:
         """Return the target of a symbolic link."""
@@ -102,11 +102,11 @@ class Archive:
             while above and above not in found:  # some archives do not list directories
                 found[above] = {"kind": "directory"}
                 above = posixpath.dirname(above)
-            kind = _kind(member)
-            found[name] = {"kind": kind}
-            if kind == "symlink":
+            file_type = _file_type(member)
+            found[name] = {"kind": file_type}
+            if file_type == "symlink":
                 found[name]["target"] = self.target(member)
-            elif kind == "file":
+            elif file_type == "file":
                 digest, size = hashlib.sha256(), 0
                 try:
                     for piece in self.chunks(name):
@@ -184,7 +184,7 @@ def _utf8(name: str) -> bool:
         return False
 
 
-def _kind(member: Any) -> str:
+def _file_type(member: Any) -> str:
     """Return the file type of a member. A hard link is a file with the content of its target.
 
     :raises ValueError: for a device or pipe

@@ -17,29 +17,29 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "command": ("user",),
     "that": (),
 }
-HOST_KINDS = tuple(name for name in _OPTIONS if name != "that")
+HOST_CONDITIONS = tuple(name for name in _OPTIONS if name != "that")
 
 
-def check(attrs: Mapping[str, Any], kinds: Sequence[str] = HOST_KINDS) -> None:
+def check(attrs: Mapping[str, Any], conditions: Sequence[str] = HOST_CONDITIONS) -> None:
     """Check that a node has one condition, and only attributes that belong to it.
 
-    :param kinds: the conditions that the node may have
+    :param conditions: the conditions that the node may have
     :raises ValueError: if not
     """
-    given = [name for name in kinds if attrs.get(name) is not None]
+    given = [name for name in conditions if attrs.get(name) is not None]
     if len(given) != 1:
-        raise ValueError("exactly one of %s is required" % ", ".join(kinds))
-    (kind,) = given
+        raise ValueError("exactly one of %s is required" % ", ".join(conditions))
+    (condition,) = given
     for name in sorted({option for options in _OPTIONS.values() for option in options}):
         idle = attrs.get(name) is None or attrs[name] == (name == "verify_certificate")
-        if not idle and name not in _OPTIONS[kind]:
-            raise ValueError(f"{name} has no effect with {kind}")
+        if not idle and name not in _OPTIONS[condition]:
+            raise ValueError(f"{name} has no effect with {condition}")
     if attrs.get("gone") and attrs.get("contains") is not None:
         raise ValueError("gone can't be combined with contains")
-    for name in ("command", *(("contains",) if kind == "url" else ())):
+    for name in ("command", *(("contains",) if condition == "url" else ())):
         if hasattr(attrs.get(name), "reveal"):
             raise PublicSecret("read it from a file of the host in a script", name)
-    if kind == "url":
+    if condition == "url":
         request_rules.check_request(attrs)
 
 

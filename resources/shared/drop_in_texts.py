@@ -175,9 +175,9 @@ def sudoers(attrs: records.Attrs) -> str:
 def limits(attrs: records.Attrs) -> str:
     """Return the content of a file in /etc/security/limits.d."""
     rows = [
-        f"{attrs['domain']} {kind} {item} {value}\n"
-        for kind in ("soft", "hard")
-        for item, value in sorted((attrs.get(kind) or {}).items())
+        f"{attrs['domain']} {limit_type} {item} {value}\n"
+        for limit_type in ("soft", "hard")
+        for item, value in sorted((attrs.get(limit_type) or {}).items())
     ]
     return HEADER + "".join(rows)
 
@@ -190,12 +190,14 @@ def check_limits(attrs: records.Attrs) -> None:
     """
     if not attrs.get("soft") and not attrs.get("hard"):
         raise ValueError("soft or hard is required unless absent is true")
-    for kind in ("soft", "hard"):
-        for item, value in (attrs.get(kind) or {}).items():
+    for limit_type in ("soft", "hard"):
+        for item, value in (attrs.get(limit_type) or {}).items():
             if item not in LIMITS:
-                raise Wrong(f"{kind}: {show(item)} is not a limit", did_you_mean(item, LIMITS) or "see limits.conf(5)")
+                raise Wrong(
+                    f"{limit_type}: {show(item)} is not a limit", did_you_mean(item, LIMITS) or "see limits.conf(5)"
+                )
             if not re.match(r"(-?[0-9]+|unlimited|infinity)\Z", str(value)):
-                raise Wrong(f"{kind}: {item} is {show(value)}", "write a number, or unlimited")
+                raise Wrong(f"{limit_type}: {item} is {show(value)}", "write a number, or unlimited")
 
 
 def logrotate(attrs: records.Attrs) -> str:

@@ -39,17 +39,17 @@ def why(answer: Probe) -> str:
     return lines[-1][:300] if lines else "exit status %d" % answer.status
 
 
-def _described(host: World, engine: str, kind: str) -> list[Mapping[str, Any]]:
+def _described(host: World, engine: str, object_type: str) -> list[Mapping[str, Any]]:
     """Return what an engine tells about all its containers or images.
 
     :raises LookupError: if it fails
     """
-    listed = host.probe([engine, *LISTS[kind]])
+    listed = host.probe([engine, *LISTS[object_type]])
     if listed.status:
         raise LookupError(why(listed))
     ids, found = sorted(set(listed.text.split())), []
     for start in range(0, len(ids), _AT_ONCE):
-        answer = host.probe([engine, kind, "inspect", *ids[start : start + _AT_ONCE]])
+        answer = host.probe([engine, object_type, "inspect", *ids[start : start + _AT_ONCE]])
         if answer.status:
             raise LookupError(why(answer))
         try:
@@ -59,12 +59,12 @@ def _described(host: World, engine: str, kind: str) -> list[Mapping[str, Any]]:
     return found
 
 
-def read_all(host: World, kind: str) -> Iterator[tuple[str, list[Mapping[str, Any]] | str]]:
+def read_all(host: World, object_type: str) -> Iterator[tuple[str, list[Mapping[str, Any]] | str]]:
     """Yield each engine of the host and what it tells, or why it fails."""
     for engine in ENGINES:
         if any(host.stat("%s/%s" % (place, engine)) is not None for place in PLACES):
             try:
-                yield engine, _described(host, engine, kind)
+                yield engine, _described(host, engine, object_type)
             except LookupError as problem:
                 yield engine, str(problem)
 
@@ -142,11 +142,11 @@ def require(world: World, engine: str, facet: str = CONTAINERS) -> None:
     state = world.entry(facet, engine)
     if state is not None and not state.get("unread"):
         return
-    kind = "image" if facet == IMAGES else "container"
-    answer = world.probe([engine, *LISTS[kind]])
+    object_type = "image" if facet == IMAGES else "container"
+    answer = world.probe([engine, *LISTS[object_type]])
     reason = (state or {}).get("unread") or why(answer)
     text = "the %ss of %s can't be read: %s; require the package or service that provides %s"
-    raise CheckError(text % (kind, engine, reason, engine))
+    raise CheckError(text % (object_type, engine, reason, engine))
 
 
 def container(world: World, engine: str, name: str) -> records.Fields | None:

@@ -66,13 +66,13 @@ def restore_key(
     return text_files.write(machine, path, undone(text, _text(former), form, key, value, absent)[0], made)
 
 
-def register(kind: NodeType[...], editor: Any) -> None:
+def register(node_type: NodeType[...], editor: Any) -> None:
     """Let a node type manage keys with an editor. It claims the key, not the file: several nodes may edit one file."""
-    EDITORS[kind.name] = editor
-    kind.claims(lambda attrs: ["key:%s: %s" % (attrs["path"], " ".join(names(kind.name, attrs)))])
-    kind.check(check)
-    kind.remember(remember)
-    kind.undo(undo)
+    EDITORS[node_type.name] = editor
+    node_type.claims(lambda attrs: ["key:%s: %s" % (attrs["path"], " ".join(names(node_type.name, attrs)))])
+    node_type.check(check)
+    node_type.remember(remember)
+    node_type.undo(undo)
 
 
 def names(form: str, attrs: records.Attrs) -> list[str]:

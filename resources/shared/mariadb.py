@@ -141,9 +141,9 @@ def passwords(host: Any) -> dict[str, records.Fields]:
     return loaded
 
 
-def key(kind: str, name: str, socket: str) -> str:
+def key(object_type: str, name: str, socket: str) -> str:
     """Return the key of a server, user or database in its facet."""
-    return "%s%s on %s" % (kind, " " + name if name else "", socket)
+    return "%s%s on %s" % (object_type, " " + name if name else "", socket)
 
 
 def server(world: World, socket: str) -> records.Fields:
@@ -160,18 +160,18 @@ def server(world: World, socket: str) -> records.Fields:
     return entry
 
 
-def require(world: World, kind: str, name: str, socket: str) -> records.Fields:
+def require(world: World, object_type: str, name: str, socket: str) -> records.Fields:
     """Return the entry of a user or database.
 
     :param name: of a user, with its host: ``shop@localhost``
     :raises CheckError: if it does not exist
     """
-    entry = world.entry("mariadb", key(kind, name, socket))
+    entry = world.entry("mariadb", key(object_type, name, socket))
     if entry is None:
-        start, end = kind + " ", " on " + socket
+        start, end = object_type + " ", " on " + socket
         names = [each for each in world.table("mariadb") if each.startswith(start) and each.endswith(end)]
         near = nearest(name, [each[len(start) : -len(end)] for each in names])
-        raise CheckError("%s %s does not exist in MariaDB%s; declare it and require it" % (kind, name, near))
+        raise CheckError("%s %s does not exist in MariaDB%s; declare it and require it" % (object_type, name, near))
     return entry
 
 

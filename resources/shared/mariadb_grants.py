@@ -35,7 +35,7 @@ _VIEWS = {
 }
 
 
-def kind(attrs: records.Attrs) -> str:
+def object_type(attrs: records.Attrs) -> str:
     """Return the kind of the objects of a node."""
     return "tables" if attrs.get("tables") is not None else "global" if attrs["database"] == "*" else "database"
 
@@ -53,7 +53,7 @@ def privileges(attrs: records.Attrs, server: records.Fields) -> list[str]:
 
 def _known(attrs: records.Attrs, server: records.Fields) -> list[str]:
     every: Sequence[str] = server["all"]
-    return [word for word in PRIVILEGES.get(kind(attrs), every) if word in every and word != OPTION]
+    return [word for word in PRIVILEGES.get(object_type(attrs), every) if word in every and word != OPTION]
 
 
 def _require(attrs: records.Attrs, server: records.Fields) -> None:
@@ -69,7 +69,7 @@ def held(attrs: records.Attrs, world: World) -> dict[str, list[str]]:
     :raises Unknown: if a required node may change them
     :raises CheckError: if they can't be read
     """
-    what = kind(attrs)
+    what = object_type(attrs)
     view, column = _VIEWS[what]
     grantee = "'%s'@'%s'" % (attrs["user"], attrs["host"])
     rules = ["GRANTEE = BINARY %s" % literal(grantee)]
@@ -115,7 +115,7 @@ def change_privileges(
 
 def action(attrs: records.Attrs, grant: Mapping[str, list[str]], revoke: Mapping[str, list[str]]) -> Action:
     """Return the action that changes privileges: object → privileges."""
-    where = (attrs["user"], attrs["host"], attrs["socket"], kind(attrs), attrs["database"])
+    where = (attrs["user"], attrs["host"], attrs["socket"], object_type(attrs), attrs["database"])
     return change_privileges(*where, _items(grant), _items(revoke))
 
 
@@ -134,13 +134,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
         surplus = _both(held(attrs, world), privileges(attrs, server)) if _exists(attrs, world) else {}
         return [action(attrs, {}, surplus)] if surplus else []
     mariadb.require(world, "user", _user(attrs), socket)
-    if kind(attrs) != "global":
+    if object_type(attrs) != "global":
         mariadb.require(world, "database", attrs["database"], socket)
     _require(attrs, server)
     wanted, now = privileges(attrs, server), held(attrs, world)
-    if kind(attrs) != "tables":
+    if object_type(attrs) != "tables":
         has = {word for words in now.values() for word in words}
-        each = pattern(attrs["database"]) if kind(attrs) == "database" else "*"
+        each = pattern(attrs["database"]) if object_type(attrs) == "database" else "*"
         missing = {each: [word for word in wanted if word not in has]}
     else:
         _require_tables(attrs, world)

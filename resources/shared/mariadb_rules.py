@@ -99,12 +99,12 @@ def check_grant(attrs: Mapping[str, Any]) -> None:
     if attrs.get("absent") and needed and attrs["database"].lower() in ("*", *SYSTEM):
         what = f"the server or statecfg needs the privileges of {attrs['user']}@localhost on {attrs['database']}"
         raise Wrong(what, "name another user or another database")
-    kind = mariadb_grants.kind(attrs)
-    known = mariadb_grants.PRIVILEGES.get(kind)
+    object_type = mariadb_grants.object_type(attrs)
+    known = mariadb_grants.PRIVILEGES.get(object_type)
     for word in attrs["privileges"]:
         normal = " ".join(word.upper().split())
         if not re.fullmatch("[A-Z ]+", normal) or (
             known is not None and normal not in (*known, "ALL", mariadb_grants.OPTION)
         ):
             help = did_you_mean(normal, known or ()) or f"use {', '.join(known or ())} or ALL"
-            raise Wrong(f"privileges: {show(word)} is not valid for {kind}", help)
+            raise Wrong(f"privileges: {show(word)} is not valid for {object_type}", help)

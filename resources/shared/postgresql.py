@@ -83,9 +83,9 @@ def objects(host: Any) -> dict[str, records.Fields]:
         told = _told(host, port, user, "postgres", _OVERVIEW)
         if told:
             loaded[key("server", "", port)] = {"user": user, "version": told["version"]}
-            for kind in ("role", "database"):
-                entries = told[kind + "s"].items()
-                loaded.update((key(kind, each, port), fields) for each, fields in entries)
+            for object_type in ("role", "database"):
+                entries = told[object_type + "s"].items()
+                loaded.update((key(object_type, each, port), fields) for each, fields in entries)
     return loaded
 
 
@@ -107,9 +107,9 @@ def extensions(host: Any) -> dict[str, records.Fields]:
     loaded: dict[str, records.Fields] = {}
     for port, user in _servers(host):
         for entry in host.table("postgresql"):
-            kind, _, rest = entry.partition(" ")
+            object_type, _, rest = entry.partition(" ")
             database, _, number = rest.rpartition(" on ")
-            if kind == "database" and number == str(port):
+            if object_type == "database" and number == str(port):
                 told = _told(host, port, user, database, _EXTENSIONS)
                 if told is None:
                     loaded[extension("", database, port)] = {"unread": True}
@@ -117,9 +117,9 @@ def extensions(host: Any) -> dict[str, records.Fields]:
     return loaded
 
 
-def key(kind: str, name: str, port: int) -> str:
+def key(object_type: str, name: str, port: int) -> str:
     """Return the key of a server, role or database in its facet."""
-    return "%s%s on %d" % (kind, " " + name if name else "", port)
+    return "%s%s on %d" % (object_type, " " + name if name else "", port)
 
 
 def extension(name: str, database: str, port: int) -> str:
@@ -141,21 +141,21 @@ def server(world: World, port: int) -> records.Fields:
     return entry
 
 
-def require(world: World, kind: str, name: str, port: int) -> records.Fields:
+def require(world: World, object_type: str, name: str, port: int) -> records.Fields:
     """Return the entry of a role or database.
 
     :raises CheckError: if it does not exist
     """
-    entry = world.entry("postgresql", key(kind, name, port))
+    entry = world.entry("postgresql", key(object_type, name, port))
     if entry is None:
-        near = nearest(name, names(world, kind, port))
-        raise CheckError("%s %s does not exist in PostgreSQL%s; declare it and require it" % (kind, name, near))
+        near = nearest(name, names(world, object_type, port))
+        raise CheckError("%s %s does not exist in PostgreSQL%s; declare it and require it" % (object_type, name, near))
     return entry
 
 
-def names(world: World, kind: str, port: int) -> list[str]:
+def names(world: World, object_type: str, port: int) -> list[str]:
     """Return the names of all roles or databases of a server."""
-    start, end = kind + " ", " on %d" % port
+    start, end = object_type + " ", " on %d" % port
     entries = [each for each in world.table("postgresql") if each.startswith(start) and each.endswith(end)]
     return [each[len(start) : -len(end)] for each in entries]
 

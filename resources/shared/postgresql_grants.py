@@ -39,7 +39,7 @@ _CATALOGS = {
 }
 
 
-def kind(attrs: records.Attrs) -> str:
+def object_type(attrs: records.Attrs) -> str:
     """Return the kind of the objects of a node."""
     for each in ("tables", "sequences", "schema"):
         if attrs.get(each) is not None:
@@ -50,12 +50,12 @@ def kind(attrs: records.Attrs) -> str:
 def privileges(attrs: records.Attrs) -> list[str]:
     """Return the privileges of a node; `ALL` means all of the kind."""
     words = ["TEMPORARY" if word.upper() == "TEMP" else word.upper() for word in attrs["privileges"]]
-    return sorted(PRIVILEGES[kind(attrs)] if "ALL" in words else set(words))
+    return sorted(PRIVILEGES[object_type(attrs)] if "ALL" in words else set(words))
 
 
 def named(attrs: records.Attrs) -> list[str] | None:
     """Return the names of the objects of a node; None for all of their kind in the schema."""
-    what = kind(attrs)
+    what = object_type(attrs)
     if what in ("tables", "sequences"):
         return None if attrs[what] == "all" else list(attrs[what])
     return [attrs[what]]
@@ -67,7 +67,7 @@ def held(attrs: records.Attrs, world: World, user: str) -> dict[str, list[str]]:
     :raises Unknown: if a required node may change them
     :raises CheckError: if the database can't be read
     """
-    what, database, port = kind(attrs), attrs["database"], attrs["port"]
+    what, database, port = object_type(attrs), attrs["database"], attrs["port"]
     catalog, column, access = _CATALOGS[what]
     public = attrs["role"].lower() == "public"
     who = literal(attrs["role"])
@@ -133,7 +133,7 @@ def change_privileges(
 
 def action(attrs: records.Attrs, user: str, grant: Mapping[str, list[str]], revoke: Mapping[str, list[str]]) -> Action:
     """Return the action that changes privileges: object → privileges."""
-    where = (attrs["role"], attrs["database"], attrs["port"], user, kind(attrs), _schema(attrs))
+    where = (attrs["role"], attrs["database"], attrs["port"], user, object_type(attrs), _schema(attrs))
     return change_privileges(*where, _items(grant), _items(revoke))
 
 
@@ -159,7 +159,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
         return [action(attrs, user, {}, surplus)] if surplus else []
     for each in named(attrs) or ():
         if each not in now:
-            what = kind(attrs).rstrip("s")
+            what = object_type(attrs).rstrip("s")
             raise CheckError("%s %s does not exist in the database %s" % (what, each, attrs["database"]))
     missing = {each: [word for word in wanted if word not in has] for each, has in now.items()}
     missing = {each: words for each, words in missing.items() if words}

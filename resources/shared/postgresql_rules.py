@@ -40,9 +40,9 @@ def check_grant(attrs: Mapping[str, Any]) -> None:
             check_name(each, what)
     if not attrs["privileges"]:
         raise ValueError("privileges is empty")
-    known = postgresql_grants.PRIVILEGES[postgresql_grants.kind(attrs)]
+    known = postgresql_grants.PRIVILEGES[postgresql_grants.object_type(attrs)]
     for word in attrs["privileges"]:
         if word.upper() not in (*known, "ALL", *(["TEMP"] if "TEMPORARY" in known else [])):
             help = did_you_mean(word, known) or f"use {', '.join(known)} or ALL"
-            kind = postgresql_grants.kind(attrs)
-            raise Wrong(f"privileges: {show(word)} is not valid for {kind}", help)
+            object_type = postgresql_grants.object_type(attrs)
+            raise Wrong(f"privileges: {show(word)} is not valid for {object_type}", help)

@@ -39,14 +39,14 @@ def ask(*words):
     return answer()
 def answer():
     line = stream.readline().rstrip(b"\\r\\n")
-    kind, rest = line[:1], line[1:]
-    if kind == b"-":
+    reply_type, rest = line[:1], line[1:]
+    if reply_type == b"-":
         raise ValueError(rest.decode("utf-8", "replace"))
-    if kind == b"$":
+    if reply_type == b"$":
         return None if rest == b"-1" else stream.read(int(rest) + 2)[:-2].decode("utf-8", "replace")
-    if kind == b"*":
+    if reply_type == b"*":
         return [answer() for _ in range(int(rest))]
-    if kind not in (b"+", b":"):
+    if reply_type not in (b"+", b":"):
         raise OSError("the server is not a Redis server")
     return rest.decode()
 def fail(status, text):

@@ -62,7 +62,7 @@ def content(archive: archives.Archive, member: str, sha256: str, url: str, size:
     name = posixpath.normpath(member)
     if name not in members:
         raise LookupError("%s contains no file %s%s" % (url, name, paths.nearest(name, members)))
-    if archive.kind(name) != "file":
+    if archive.file_type(name) != "file":
         raise LookupError("%s in %s is not a file; member names the file itself" % (name, url))
     digest = hashlib.sha256()
     for piece in archive.chunks(name, size):

@@ -44,12 +44,12 @@ def make_directory(machine: Machine, path: str) -> Result:
     return machine.mkdir(path, parents=True)
 
 
-def register(kind: NodeType[...], directory: str) -> None:
+def register(node_type: NodeType[...], directory: str) -> None:
     """Let a node type manage repositories in a directory. It claims the files of a repository and of its key."""
-    kind.claims(lambda attrs: ["path:%s%s.repo" % (directory, attrs["name"]), "path:" + KEY + attrs["name"]])
-    kind.blobs(blobs)
-    kind.remember(remember)
-    kind.undo(undo)
+    node_type.claims(lambda attrs: ["path:%s%s.repo" % (directory, attrs["name"]), "path:" + KEY + attrs["name"]])
+    node_type.blobs(blobs)
+    node_type.remember(remember)
+    node_type.undo(undo)
 
 
 def key_file(node: Node) -> Node | None:

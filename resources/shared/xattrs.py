@@ -85,12 +85,12 @@ def as_bytes(text: str) -> bytes:
         raise ValueError("value: after 0x, write hexadecimal digits, two for each byte") from None
 
 
-def check(node: Node, world: World, facet: str, field: str, wanted: str | None, kinds: tuple[str, ...]) -> bool:
+def check(node: Node, world: World, facet: str, field: str, wanted: str | None, file_types: tuple[str, ...]) -> bool:
     """Return whether a value must be set or removed.
 
     :param facet: the facet with the value
     :param wanted: the value as the facet shows it; None if there must be none
-    :param kinds: the file types that can have it
+    :param file_types: the file types that can have it
     :raises CheckError: if the path can't have it
     """
     path = node.attrs["path"]
@@ -99,8 +99,8 @@ def check(node: Node, world: World, facet: str, field: str, wanted: str | None, 
         if wanted is None:
             return False
         raise CheckError("%s does not exist; require the node that creates it" % path)
-    if stat.kind not in kinds:
-        paths.refuse(path, stat, " or ".join(paths.FILE_TYPES[kind] for kind in kinds))
+    if stat.kind not in file_types:
+        paths.refuse(path, stat, " or ".join(paths.FILE_TYPES[file_type] for file_type in file_types))
     now = (world.entry(facet, path) or {}).get(field)
     # A file that this run writes anew, or whose owner it changes, may lose the value.
     return bool(now != wanted or (stat.identity is None and wanted is not None))

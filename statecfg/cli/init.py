@@ -15,8 +15,8 @@ statecfg init demo     create a project in ./demo
 statecfg init          create a project in this directory
 """
 
-# The file → the kind of its schema: its first line tells editors where the schema is.
-KINDS = {"statecfg.toml": "settings", "inventory.yml": "inventory", "playbooks/hello.yml": "playbook"}
+# The file → the name of its schema: its first line tells editors where the schema is.
+SCHEMAS = {"statecfg.toml": "settings", "inventory.yml": "inventory", "playbooks/hello.yml": "playbook"}
 FILES = {
     "statecfg.toml": """\
 # Settings of this project; its directory is where playbooks look for files and templates.
@@ -81,7 +81,7 @@ def command(directory: str) -> int:
         path = base / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            first = files.line(KINDS[name], name) if name in KINDS else ""
+            first = files.line(SCHEMAS[name], name) if name in SCHEMAS else ""
             path.write_text(first + text, encoding="utf-8")
         except OSError as problem:
             raise click.FileError(str(path), problem.strerror or str(problem)) from problem

@@ -15,11 +15,11 @@ statecfg schema --write           write the schemas that the first line of each 
 statecfg schema                   print the schema of playbooks
 statecfg schema inventory         print the schema of inventories
 """
-KINDS = ("playbook", "include", "role", "inventory", "settings")
+SCHEMA_NAMES = ("playbook", "include", "role", "inventory", "settings")
 
 
 @click.command("schema", cls=Command, examples=EXAMPLES)
-@click.argument("kind", type=click.Choice(KINDS), required=False)
+@click.argument("kind", type=click.Choice(SCHEMA_NAMES), required=False)
 @click.option("--write", is_flag=True, help="Write all schemas into .statecfg/, and statecfg_project.pyi.")
 def command(kind: str | None, write: bool) -> int:
     """Print a JSON Schema, from which editors learn what a file can contain.

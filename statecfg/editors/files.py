@@ -31,13 +31,13 @@ SCHEMAS: dict[str, Callable[[Project], JsonSchema]] = {
 }
 
 
-def text(kind: str, project: Project) -> str:
+def text(name: str, project: Project) -> str:
     """Return a JSON Schema of a project as JSON.
 
-    :param kind: one of `SCHEMAS`
+    :param name: one of `SCHEMAS`
     :raises InvalidInput: a node type or the inventory is wrong
     """
-    document = {"$schema": DRAFT, **SCHEMAS[kind](project)}
+    document = {"$schema": DRAFT, **SCHEMAS[name](project)}
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -48,7 +48,7 @@ def write(project: Project) -> Iterator[Path]:
     :raises InvalidInput: a node type or the inventory is wrong; then nothing is written
     :raises OSError: a file can't be written
     """
-    texts = {f"{DIRECTORY}/{kind}.json": text(kind, project) for kind in SCHEMAS}
+    texts = {f"{DIRECTORY}/{name}.json": text(name, project) for name in SCHEMAS}
     own = node_types.own(project.root)
     if own or (project.root / STUB).exists():
         texts[STUB] = stubs.module(own, STUB_LINE)
@@ -60,13 +60,13 @@ def write(project: Project) -> Iterator[Path]:
             yield path
 
 
-def line(kind: str, path: str) -> str:
+def line(name: str, path: str) -> str:
     """Return the comment that tells an editor the schema of a file. It is the first line of the file.
 
-    :param kind: one of `SCHEMAS`
+    :param name: one of `SCHEMAS`
     :param path: the file, relative to the project
     """
-    schema = os.path.relpath(f"{DIRECTORY}/{kind}.json", os.path.dirname(path) or ".")
+    schema = os.path.relpath(f"{DIRECTORY}/{name}.json", os.path.dirname(path) or ".")
     return f"#:schema {schema}\n" if path == SETTINGS_FILE else f"# yaml-language-server: $schema={schema}\n"
 
 

@@ -300,7 +300,7 @@ class _Progress:
         self.done, self.percent, self.update = 0, 0, update
 
     def __call__(self, event: Any) -> None:
-        if event.kind == RunEvent.NODE_FINISHED and self.all:
+        if event.name == RunEvent.NODE_FINISHED and self.all:
             self.done = min(self.done + 1, self.all)
             percent = 99 * self.done // self.all
             if percent > self.percent:

@@ -75,10 +75,10 @@ MANY = 20  # with more requirements, searching a set is faster
 class _Need(NamedTuple):
     """What a node needs.
 
-    :param kind: a key of `REASONS`
+    :param type: a key of `REASONS`
     """
 
-    kind: str
+    type: str
     name: str
     reason: str
 
@@ -108,11 +108,11 @@ def find(nodes: list[Node], owners: Mapping[str, list[Node]]) -> tuple[Automatic
         if found is None:
             continue
         conditions = node.options.get("when_host") if node.options is not EMPTY_MAP else None
-        for kind, name in host_conditions.needs(conditions) if conditions else ():
-            found += providers.of(_Need(kind, name, host_conditions.REASON))
+        for identity_type, name in host_conditions.needs(conditions) if conditions else ():
+            found += providers.of(_Need(identity_type, name, host_conditions.REASON))
         items = node.options.get(host_items.OPTION) if node.options is not EMPTY_MAP else None
-        for kind, name in host_items.needs(items) if items else ():
-            found += providers.of(_Need(kind, name, host_items.REASON))
+        for identity_type, name in host_items.needs(items) if items else ():
+            found += providers.of(_Need(identity_type, name, host_items.REASON))
         for need in claimed.get(node.provides, ()):
             found.extend((name, need.reason) for name, _ in providers.of(need))
         if len(found) > 1:
@@ -133,10 +133,10 @@ def _claimed(owners: Mapping[str, list[Node]]) -> dict[str, list[_Need]]:
     by_path = {type_name: "path" in _fields(type_name) for type_name in REGISTRY}
     claimed: dict[str, list[_Need]] = {}
     for identity, group in owners.items():
-        kind, _, name = identity.partition(":")
-        for node in group if kind in ("path", "mount") else ():
-            if kind == "mount" or not by_path.get(node.type):
-                wanted = "path" if kind == "mount" else "inside"
+        type, _, name = identity.partition(":")
+        for node in group if type in ("path", "mount") else ():
+            if type == "mount" or not by_path.get(node.type):
+                wanted = "path" if type == "mount" else "inside"
                 need = _Need(wanted, name, REASONS[wanted])
                 claimed.setdefault(node.provides, []).append(need)
     return claimed
@@ -177,9 +177,9 @@ class _Providers:
             if node.type not in fields:
                 fields[node.type] = tuple(name for name in PROVIDES if name in _fields(node.type))
             for field in fields[node.type]:
-                kind = field.removeprefix("provides_").removesuffix("s")
+                identity_type = field.removeprefix("provides_").removesuffix("s")
                 for name in node.attrs.get(field) or ():
-                    full = f"{kind}:{name if kind == 'program' or '.' in name else name + '.service'}"
+                    full = f"{identity_type}:{name if identity_type == 'program' or '.' in name else name + '.service'}"
                     self._provided.setdefault(full, []).append(node)
 
     def of_attributes(self, node: Node) -> list[tuple[str, str]] | None:
@@ -189,15 +189,15 @@ class _Providers:
             return None
         for field, value in node.attrs.iteritems():
             if field in ATTRIBUTES:
-                kind, reason = ATTRIBUTES[field]
-                if kind == "file":
+                identity_type, reason = ATTRIBUTES[field]
+                if identity_type == "file":
                     found += self._at(node, value) if type(value) is str else ()
                 elif type(value) is str:
-                    found += self.of(_Need(kind, value, reason))
+                    found += self.of(_Need(identity_type, value, reason))
                 elif isinstance(value, PVector):
-                    values = value[:1] if kind == "program" else value
+                    values = value[:1] if identity_type == "program" else value
                     for item in values:
-                        found += self.of(_Need(kind, item, reason)) if type(item) is str else ()
+                        found += self.of(_Need(identity_type, item, reason)) if type(item) is str else ()
             elif field == "absent" and value:
                 return None
         return found
@@ -220,17 +220,17 @@ class _Providers:
             return None
         found: list[tuple[str, str]] = []
         for text in method(attrs):
-            kind, _, name = text.partition(":") if isinstance(text, str) else ("", "", "")
-            if kind not in REASONS:
+            identity_type, _, name = text.partition(":") if isinstance(text, str) else ("", "", "")
+            if identity_type not in REASONS:
                 detail = f"needs of {node.type} returned {show(text)} for {node.provides}"
                 help_text = f'return names such as "user:app"; the kinds are {", ".join(REASONS)}'
                 raise InvalidInput([problem("SC0119", detail, help_text, node.position)])
-            found += self.of(_Need(kind, name, REASONS[kind]))
+            found += self.of(_Need(identity_type, name, REASONS[identity_type]))
         return found
 
     def of(self, need: _Need) -> Sequence[tuple[str, str]]:
         """Return the names of the nodes that provide something, each with the reason."""
-        if need.kind == "inside":
+        if need.type == "inside":
             return self._directory(normal(need.name).rpartition("/")[0]) if need.name != "/" else ()
         found = self._found.get(need)
         if found is None:
@@ -238,22 +238,22 @@ class _Providers:
         return found
 
     def _search(self, need: _Need) -> Sequence[tuple[str, str]]:
-        if need.kind == "path":
+        if need.type == "path":
             providing = filter(_provides, self._owners.get(f"path:{normal(need.name)}", ()))
             at = [(name, need.reason) for name in _present(providing)]
-            return at or self.of(need._replace(kind="inside"))
-        if need.kind == "repository":
+            return at or self.of(need._replace(type="inside"))
+        if need.type == "repository":
             return [(name, need.reason) for name in self._repositories]
-        if need.kind == "module":
+        if need.type == "module":
             return [(name, need.reason) for name in self._modules]
-        if need.kind in ("unit", "unit_file"):
-            group = self._unit(need.name, need.kind == "unit")
-        elif need.kind == "program":
+        if need.type in ("unit", "unit_file"):
+            group = self._unit(need.name, need.type == "unit")
+        elif need.type == "program":
             group = self._program(need.name)
-        elif need.kind == "package":
+        elif need.type == "package":
             group = self._packages.get(need.name, [])
         else:
-            group = self._owners.get(f"{need.kind}:{need.name}", [])
+            group = self._owners.get(f"{need.type}:{need.name}", [])
         return [(name, need.reason) for name in _present(group)]
 
     def _directory(self, path: str) -> tuple[tuple[str, str], ...]:

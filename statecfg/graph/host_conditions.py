@@ -19,7 +19,7 @@ from statecfg.remote.graph.wrong_values import Wrong, in_quotes, show, type_word
 Condition = Mapping[str, Any]
 
 # Kind of condition → its other keys.
-KINDS: Mapping[str, tuple[str, ...]] = {
+CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "path": ("is", "contains"),
     "package": ("version",),
     "unit": (),
@@ -83,20 +83,27 @@ def _condition(value: Any, depth: int) -> Condition:
     if depth > DEEPEST:
         raise Wrong(f"`not` and `any` nested more than {DEEPEST} levels deep", "write a read-only command instead")
     written = {schema.plain(key): item for key, item in value.items()}
-    kinds = [key for key in written if key in KINDS]
-    if len(kinds) != 1:
-        unknown = next((key for key in written if not any(key in keys for keys in KINDS.values())), "")
-        if kinds:
-            raise Wrong(f"{' and '.join(f'`{kind}`' for kind in kinds)} in one condition", "write a list of conditions")
-        raise Wrong("a condition without a kind", (unknown and suggest(unknown, KINDS, "there are")) or _EXAMPLE)
-    (kind,) = kinds
-    if kind in READERS:
-        registry.find(READERS[kind], NOWHERE)
+    condition_types = [key for key in written if key in CONDITIONS]
+    if len(condition_types) != 1:
+        unknown = next((key for key in written if not any(key in keys for keys in CONDITIONS.values())), "")
+        if condition_types:
+            raise Wrong(
+                f"{' and '.join(f'`{condition_type}`' for condition_type in condition_types)} in one condition",
+                "write a list of conditions",
+            )
+        raise Wrong("a condition without a kind", (unknown and suggest(unknown, CONDITIONS, "there are")) or _EXAMPLE)
+    (condition_type,) = condition_types
+    if condition_type in READERS:
+        registry.find(READERS[condition_type], NOWHERE)
     for key in written:
-        if key != kind and key not in KINDS[kind]:
-            others = KINDS[kind]
-            hint = suggest(key, others, f"`{kind}` takes") if others else f"`{kind}` takes no other keys"
-            raise Wrong(f"a condition with `{kind}` that has the key `{key}`", hint)
+        if key != condition_type and key not in CONDITIONS[condition_type]:
+            others = CONDITIONS[condition_type]
+            hint = (
+                suggest(key, others, f"`{condition_type}` takes")
+                if others
+                else f"`{condition_type}` takes no other keys"
+            )
+            raise Wrong(f"a condition with `{condition_type}` that has the key `{key}`", hint)
     _check_together(written)
     return MappingProxyType({key: _value(key, item, depth) for key, item in written.items()})
 
@@ -185,9 +192,9 @@ def _flat(conditions: Sequence[Condition]) -> Iterator[Condition]:
 def needs(conditions: Sequence[Condition]) -> Iterator[tuple[str, str]]:
     """Yield the kind and the name of what the conditions look at; see `NodeType.needs`."""
     for condition in _flat(conditions):
-        for kind in ("path", "package", "unit", "user", "group"):
-            if kind in condition:
-                yield kind, condition[kind]
+        for condition_type in ("path", "package", "unit", "user", "group"):
+            if condition_type in condition:
+                yield condition_type, condition[condition_type]
         if "command" in condition:
             yield "program", condition["command"][0]
             for path in condition["reads"]:
@@ -201,5 +208,10 @@ def of_options(options: Mapping[str, Any]) -> list[Condition]:
 
 def readers(options: Mapping[str, Any]) -> set[str]:
     """Return the names of the node types that a host needs for the conditions and items of a node; see `READERS`."""
-    found = {READERS[kind] for condition in _flat(of_options(options)) for kind in READERS if kind in condition}
+    found = {
+        READERS[condition_type]
+        for condition in _flat(of_options(options))
+        for condition_type in READERS
+        if condition_type in condition
+    }
     return {*found, "mount"} if "mounts" in options.get("for_each_host", ()) else found

@@ -15,7 +15,7 @@ from statecfg.problems.positions import SourceLocation, Written
 from statecfg.remote.graph.suggestions import question
 
 TAG, INCLUDE, LOOP = "tag:", "include:", "loop:"
-KINDS = (TAG, INCLUDE, LOOP)
+GROUP_PREFIXES = (TAG, INCLUDE, LOOP)
 # The requirements of a graph that references may expand to. Each costs about 200 bytes here and in what a host gets.
 MAX_EXPANDED = 1_000_000
 MAX_COMPARED = 20_000_000  # names that the patterns of a graph may be compared with
@@ -43,7 +43,7 @@ class Matched(str):
 
 def is_reference(name: str) -> bool:
     """Return whether a requirement refers to many nodes, unless a node has this name."""
-    return "*" in name or name.startswith(KINDS)
+    return "*" in name or name.startswith(GROUP_PREFIXES)
 
 
 def place(name: str) -> SourceLocation | None:
@@ -136,7 +136,7 @@ class _Index:
     def matching(self, reference: str) -> Sequence[str]:
         """Return the names of the nodes that a reference matches."""
         if reference not in self._found:
-            grouped = reference.startswith(KINDS)
+            grouped = reference.startswith(GROUP_PREFIXES)
             self._found[reference] = self._grouped(reference) if grouped else self._globbed(reference)
         return self._found[reference]
 
@@ -170,7 +170,7 @@ def unmatched(node: Node, reference: str, names: Mapping[str, Node], suggestions
     :param names: all nodes of the graph by name
     :param suggestions: whether to search for references that were probably meant
     """
-    grouped = reference.startswith(KINDS)
+    grouped = reference.startswith(GROUP_PREFIXES)
     detail = f"{node.provides} requires {reference}, and no {_what(reference)}"
     help_text = ""
     if reference in groups(node) if grouped else globs.compiled(reference).match(node.provides):
@@ -190,18 +190,20 @@ _MISSING = {
 
 
 def _what(reference: str) -> str:
-    kind, _, name = reference.partition(":")
-    if kind == "tag":
+    prefix, _, name = reference.partition(":")
+    if prefix == "tag":
         return f"node of the graph has the tag {name}"
-    if kind == "include":
+    if prefix == "include":
         return f"`include:` of the playbook names {name}"
-    return f"loop of the playbook has the label {name}" if kind == "loop" else "node of the graph has a name like that"
+    return (
+        f"loop of the playbook has the label {name}" if prefix == "loop" else "node of the graph has a name like that"
+    )
 
 
 def _other_group(reference: str, nodes: Iterable[Node]) -> str:
-    kind = reference.partition(":")[0] + ":"
-    valid = {group for node in nodes for group in groups(node) if group.startswith(kind)}
-    return suggest(reference, sorted(valid), "there are") or _MISSING[kind]
+    prefix = reference.partition(":")[0] + ":"
+    valid = {group for node in nodes for group in groups(node) if group.startswith(prefix)}
+    return suggest(reference, sorted(valid), "there are") or _MISSING[prefix]
 
 
 def _other_pattern(pattern: str, node: Node, names: Mapping[str, Node]) -> str:

@@ -25,13 +25,13 @@ LARGEST = 1 << 20  # bytes of an encrypted file
 class Source:
     """Where the value of a secret is.
 
-    :param kind: `sops`, `age`, `vault` or `command`
+    :param type: `sops`, `age`, `vault` or `command`
     :param value: the absolute path of a file, or the encrypted text itself; the arguments of a program joined by NUL
     :param directory: the directory of the file that declares the secret
     :param key: the keys that lead to the value, if the source contains YAML; empty for the whole text
     """
 
-    kind: str
+    type: str
     value: str
     directory: str
     key: tuple[str, ...] = ()
@@ -45,31 +45,31 @@ class Source:
     def inline(self) -> bool:
         """Whether the value is the encrypted text itself."""
         checks = {"vault": ansible_vault.is_text, "age": age_files.is_text}
-        return self.kind in checks and checks[self.kind](self.value)
+        return self.type in checks and checks[self.type](self.value)
 
     @property
     def shown(self) -> str:
         """Its name in messages."""
-        if self.kind == "command":
+        if self.type == "command":
             return f"the output of `{self.argv[0]}`"
         return "the encrypted text" if self.inline else self.value
 
 
 def missing(source: Source) -> bool:
     """Return whether the file or program of a source does not exist on this machine."""
-    if source.kind == "command":
+    if source.type == "command":
         return not secret_programs.installed(source.argv[0], source.directory)
     return not source.inline and not os.path.lexists(source.value)
 
 
 def check(source: Source) -> Cause | None:
     """Return the cause if a source can't be right. It opens nothing, asks for nothing and runs nothing."""
-    if source.kind in ("sops", "command") or missing(source):
+    if source.type in ("sops", "command") or missing(source):
         return None
     data = _data(source)
     if isinstance(data, Cause):
         return data
-    cause = age_files.check(data) if source.kind == "age" else _sealed(data)
+    cause = age_files.check(data) if source.type == "age" else _sealed(data)
     return Cause(f"{source.shown} {cause.detail}", cause.help) if isinstance(cause, Cause) else None
 
 
@@ -79,7 +79,7 @@ def read(ring: Ring, name: str, source: Source, file: str) -> Secret | Cause:
     :param name: its name in reports
     :param file: the file that declares it; a program that others could name is not run
     """
-    opened = ring.once(("opened", source.kind, source.value, bool(source.key)), partial(_opened, ring, source, file))
+    opened = ring.once(("opened", source.type, source.value, bool(source.key)), partial(_opened, ring, source, file))
     if isinstance(opened, Cause):
         return opened
     if source.key:
@@ -92,15 +92,15 @@ def read(ring: Ring, name: str, source: Source, file: str) -> Secret | Cause:
 
 
 def _opened(ring: Ring, source: Source, file: str) -> Opened | Cause:
-    if source.kind == "command":
+    if source.type == "command":
         return _printed(ring, source, file)
     data = _data(source)
     if isinstance(data, Cause):
         return data
     opened: Opened | Cause
-    if source.kind == "sops":
+    if source.type == "sops":
         opened = secret_programs.sops(source.value, bool(source.key))
-    elif source.kind == "age":
+    elif source.type == "age":
         opened = age_files.opened(ring, data, source.shown)
     else:
         sealed = _sealed(data)
@@ -139,7 +139,7 @@ def _data(source: Source) -> bytes | Cause:
 
 def _selected(ring: Ring, name: str, source: Source, opened: Opened) -> Secret | Cause:
     """Return the value of a key."""
-    document = ring.once(("document", source.kind, source.value), partial(_document, source, opened))
+    document = ring.once(("document", source.type, source.value), partial(_document, source, opened))
     if isinstance(document, Cause):
         return document
     node = document
@@ -149,7 +149,7 @@ def _selected(ring: Ring, name: str, source: Source, opened: Opened) -> Secret |
         if inner is None:
             of_it = f" in `{'.'.join(done)}`" if done else ""
             # The names of keys are secret too, except in a file of sops, where they are not encrypted.
-            known = list(_keys(node)) if source.kind == "sops" else []
+            known = list(_keys(node)) if source.type == "sops" else []
             help_text = suggest(key, known) if known else "write the path to a string as key: NAME.NAME"
             return Cause(f"{source.shown} has no key `{key}`{of_it}", help_text)
         node, done = inner, [*done, key]
@@ -174,7 +174,7 @@ def _keys(node: Opened) -> Iterator[str]:
 def _document(source: Source, opened: Opened) -> Opened | Cause:
     """Return the lists, maps and strings of decrypted YAML or JSON. Numbers stay the strings that were written."""
     load: Any = partial(yaml.load, Loader=yaml.BaseLoader)
-    if source.kind == "sops":
+    if source.type == "sops":
         load = partial(json.loads, parse_int=str, parse_float=str)
     line = 0
     try:

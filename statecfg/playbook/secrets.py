@@ -80,10 +80,13 @@ def secret(
     location = positions.of_frame(sys._getframe(1))
     sources = {"env": env, "file": file, "sops": sops, "age": age, "vault": vault, "command": command}
     sources["generate"] = generate
-    given: dict[str, Any] = {kind: value for kind, value in sources.items() if value is not None}
-    given = {kind: os.fspath(value) if isinstance(value, os.PathLike) else value for kind, value in given.items()}
+    given: dict[str, Any] = {source_type: value for source_type, value in sources.items() if value is not None}
+    given = {
+        source_type: os.fspath(value) if isinstance(value, os.PathLike) else value
+        for source_type, value in given.items()
+    }
     if len(given) != 1 or not _valid(given):
-        texts = ", ".join(f"`{kind}`" for kind in _SOURCES)
+        texts = ", ".join(f"`{source_type}`" for source_type in _SOURCES)
         detail = f"secret `{name}` requires one of {texts}"
         report(problem("SC0422", detail, "pass a string to one of them, or a list of strings to `command`", location))
         return Secret("wrong", _UNKNOWN, available=False)
@@ -108,25 +111,30 @@ def tagged(tag: str, value: Any, location: SourceLocation, hint: str = "") -> Se
     unknown = [key for key in keys if key not in valid]
     for key in unknown:
         report(problem("SC0422", f"a secret has no key `{key}`", suggest(key, valid), location))
-    kinds = [kind for kind in _SOURCES if kind in keys]
-    if len(kinds) != 1 or not _valid({kinds[0]: keys[kinds[0]]}) or unknown or not _valid_name(keys):
+    source_types = [source_type for source_type in _SOURCES if source_type in keys]
+    if (
+        len(source_types) != 1
+        or not _valid({source_types[0]: keys[source_types[0]]})
+        or unknown
+        or not _valid_name(keys)
+    ):
         if not unknown:  # otherwise one of them is probably the misspelled key
             detail = f"{tag} requires a map with one source of the secret"
             report(problem("SC0422", detail, f"write {tag} with {_EITHER}", location))
         return Secret("wrong", _UNKNOWN, available=False)
-    kind = kinds[0]
+    source_type = source_types[0]
     given = {key: item for key, item in keys.items() if key != "name"}
-    if kind == "file" and not os.path.isabs(given["file"]):
+    if source_type == "file" and not os.path.isabs(given["file"]):
         given["file"] = os.path.join(os.path.dirname(location.file), os.path.expanduser(given["file"]))
-    return _make(keys.get("name") or _default_name(kind, given, hint), given, location)
+    return _make(keys.get("name") or _default_name(source_type, given, hint), given, location)
 
 
 def _valid(given: Mapping[str, Any]) -> bool:
     """Return whether the value of a source has the right type, and contains no other secret: messages show it."""
-    ((kind, value),) = given.items()
-    if kind == "command" and not isinstance(value, (list, tuple)):
+    ((source_type, value),) = given.items()
+    if source_type == "command" and not isinstance(value, (list, tuple)):
         return False
-    texts = value if kind == "command" else [value]
+    texts = value if source_type == "command" else [value]
     if not all(isinstance(text, str) and "\0" not in text for text in texts):
         return False
     return bool(texts) and bool(texts[0]) and not would_show_secret(list(texts))
@@ -136,20 +144,20 @@ def _valid_name(keys: Mapping[str, Any]) -> bool:
     return "name" not in keys or (isinstance(keys["name"], str) and bool(keys["name"]))
 
 
-def _default_name(kind: str, given: Mapping[str, Any], hint: str) -> str:
+def _default_name(source_type: str, given: Mapping[str, Any], hint: str) -> str:
     """Return the name of a secret that has no `name`."""
-    if kind == "env":
+    if source_type == "env":
         return str(given["env"])
     key = given.get("key")
     if isinstance(key, (str, list)) and key:
         return re.sub(r"[^A-Za-z0-9_.-]", "-", key if isinstance(key, str) else ".".join(map(str, key))).lstrip("-.")
-    if kind == "generate":
-        return hint or str(given[kind])
-    if kind == "command":
-        return hint or re.sub(r"[^A-Za-z0-9_.-]", "-", str(given[kind][-1])).lstrip("-.")
-    value = str(given[kind])
+    if source_type == "generate":
+        return hint or str(given[source_type])
+    if source_type == "command":
+        return hint or re.sub(r"[^A-Za-z0-9_.-]", "-", str(given[source_type][-1])).lstrip("-.")
+    value = str(given[source_type])
     is_text = "\n" in value  # an encrypted text
-    return (hint or kind) if is_text else os.path.splitext(os.path.basename(value))[0]
+    return (hint or source_type) if is_text else os.path.splitext(os.path.basename(value))[0]
 
 
 def unavailable(name: str, reason: str, help: str, location: SourceLocation) -> Secret:
@@ -190,16 +198,16 @@ def _make(name: str, given: Mapping[str, Any], location: SourceLocation) -> Secr
         return Secret("wrong", _UNKNOWN, available=False)
     key = given.get("key")
     keys = key.split(".") if isinstance(key, str) else [] if key is None else key
-    kind = next(kind for kind in _SOURCES if kind in given)
-    if kind == "generate" or any(option in given for option in _GENERATED):
-        return _generated(name, kind, given, location)
+    source_type = next(source_type for source_type in _SOURCES if source_type in given)
+    if source_type == "generate" or any(option in given for option in _GENERATED):
+        return _generated(name, source_type, given, location)
     right = isinstance(keys, list) and all(isinstance(item, str) and item for item in keys)
-    if not right or (key is not None and (not keys or kind in ("env", "file"))):
+    if not right or (key is not None and (not keys or source_type in ("env", "file"))):
         help_text = "use `key` with sops, age, vault or command, and write key: NAME.NAME or a list of names"
         report(problem("SC0422", f"secret `{name}`: `key` is not valid here", help_text, location))
         return Secret("wrong", _UNKNOWN, available=False)
-    if kind not in ("env", "file"):
-        return _encrypted(name, kind, given[kind], tuple(keys), location)
+    if source_type not in ("env", "file"):
+        return _encrypted(name, source_type, given[source_type], tuple(keys), location)
     missing, env, file = _PLACEHOLDERS.get(), given.get("env"), given.get("file")
     if env is not None:
         secret_keys.current().variables.add(str(env))
@@ -216,13 +224,15 @@ def _make(name: str, given: Mapping[str, Any], location: SourceLocation) -> Secr
     return Secret(name, _UNKNOWN, available=False)
 
 
-def _generated(name: str, kind: str, given: Mapping[str, Any], location: SourceLocation) -> Secret:
+def _generated(name: str, source_type: str, given: Mapping[str, Any], location: SourceLocation) -> Secret:
     """Return a secret that hosts generate."""
     from statecfg.graph import declare, generated
     from statecfg.graph import recording as nodes
     from statecfg.resources import generate
 
-    wrong = [option for option in given if (option in _GENERATED) == (kind != "generate") and option != "generate"]
+    wrong = [
+        option for option in given if (option in _GENERATED) == (source_type != "generate") and option != "generate"
+    ]
     if wrong:
         detail = f"secret `{name}`: `{wrong[0]}` is not valid here"
         report(problem("SC0422", detail, "use `length` and `encoding` with `generate`, and nothing else", location))
@@ -243,15 +253,15 @@ def _too_short(name: str, value: Secret, location: SourceLocation) -> Problem:
     return problem("SC0421", detail, "use a longer secret: a shorter text can't be masked in output", location)
 
 
-def _encrypted(name: str, kind: str, value: Any, key: tuple[str, ...], location: SourceLocation) -> Secret:
+def _encrypted(name: str, source_type: str, value: Any, key: tuple[str, ...], location: SourceLocation) -> Secret:
     """Return a secret that is read when it is needed. With `placeholders`, return a placeholder and read nothing."""
     from statecfg.playbook import secret_sources  # takes time to import
 
     directory = os.path.dirname(os.path.abspath(location.file))
-    source = secret_sources.Source(kind, "\0".join(value) if kind == "command" else value, directory, key)
-    if kind != "command" and not source.inline:
+    source = secret_sources.Source(source_type, "\0".join(value) if source_type == "command" else value, directory, key)
+    if source_type != "command" and not source.inline:
         path = os.path.abspath(os.path.join(directory, os.path.expanduser(value)))
-        source = secret_sources.Source(kind, path, directory, key)
+        source = secret_sources.Source(source_type, path, directory, key)
     ring = secret_keys.current()
     cause = ring.once(("check", source), partial(secret_sources.check, source))
     if cause is not None:

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
-# The kinds of input files, in the order in which messages list them.
-KINDS = (
+# The categories of input files, in the order in which messages list them.
+CATEGORIES = (
     "settings",
     "inventory",
     "inventory source",
@@ -30,26 +30,26 @@ _CHUNK = 1 << 20
 
 
 class Inputs:
-    """The files that were read, each with its kind and the SHA-256 of its content.
+    """The files that were read, each with its category and the SHA-256 of its content.
 
-    A file is recorded once, with the kind and content of its first read.
+    A file is recorded once, with the category and content of its first read.
     """
 
     def __init__(self) -> None:
-        self._files: dict[str, tuple[str, str]] = {}  # path → kind, SHA-256
+        self._files: dict[str, tuple[str, str]] = {}  # path → category, SHA-256
 
-    def add(self, kind: str, path: str, sha256: str) -> None:
+    def add(self, category: str, path: str, sha256: str) -> None:
         """Add a file unless it was already added.
 
-        :param kind: one of `KINDS`
+        :param category: one of `CATEGORIES`
         :param path: its absolute path
         """
-        self._files.setdefault(path, (kind, sha256))
+        self._files.setdefault(path, (category, sha256))
 
     def __iter__(self) -> Iterator[tuple[str, str, str]]:
-        """Yield kind, absolute path and SHA-256 of each file, sorted by kind and path."""
-        rows = ((kind, path, sha256) for path, (kind, sha256) in self._files.items())
-        return iter(sorted(rows, key=lambda row: (KINDS.index(row[0]), row[1])))
+        """Yield category, absolute path and SHA-256 of each file, sorted by category and path."""
+        rows = ((category, path, sha256) for path, (category, sha256) in self._files.items())
+        return iter(sorted(rows, key=lambda row: (CATEGORIES.index(row[0]), row[1])))
 
 
 _RECORDING: ContextVar[Inputs | None] = ContextVar("the inputs being recorded", default=None)
@@ -89,12 +89,12 @@ def active() -> bool:
     return _RECORDING.get() is not None
 
 
-def note(kind: str, path: str | os.PathLike[str], data: bytes | None = None, sha256: str = "") -> None:
+def note(category: str, path: str | os.PathLike[str], data: bytes | None = None, sha256: str = "") -> None:
     """Record that a file was read, if input files are being recorded.
 
     Without `data` and `sha256`, the file is read here. A file that can't be read is not recorded.
 
-    :param kind: one of `KINDS`
+    :param category: one of `CATEGORIES`
     :param path: the file; a relative path starts at the working directory
     :param data: its content, if the caller has it
     :param sha256: the digest of its content, if the caller has it
@@ -106,7 +106,7 @@ def note(kind: str, path: str | os.PathLike[str], data: bytes | None = None, sha
     if not sha256:
         sha256 = hashlib.sha256(data).hexdigest() if data is not None else digest(Path(absolute))
     if sha256:
-        inputs.add(kind, absolute, sha256)
+        inputs.add(category, absolute, sha256)
 
 
 def digest(path: Path) -> str:

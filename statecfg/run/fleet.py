@@ -37,11 +37,11 @@ FORMAT = 1
 class Event:
     """Something that happened on a host during a run.
 
-    :param kind: one of `RunEvent`
+    :param name: one of `RunEvent`
     """
 
     host: str
-    kind: str
+    name: str
     data: Mapping[str, Any]
 
 
@@ -118,12 +118,12 @@ def run(
     lock, ledgers = threading.Lock(), _Ledgers()
     folding = Folding() if len(jobs) > 1 else None
 
-    def emit(host: str, kind: str, data: Mapping[str, Any]) -> None:
+    def emit(host: str, name: str, data: Mapping[str, Any]) -> None:
         with lock:
-            if kind == RunEvent.FINISHED:
+            if name == RunEvent.FINISHED:
                 ledgers.finished(host, data["report"])
-            listen(Event(host, kind, data))
-        if kind == RunEvent.FINISHED:
+            listen(Event(host, name, data))
+        if name == RunEvent.FINISHED:
             if folding is not None:
                 folding.fold(data["report"])
             if readers is not None:

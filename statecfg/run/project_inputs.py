@@ -37,9 +37,9 @@ def note(project: Project, services: Sequence[ServiceWork]) -> None:
     _all("hook", _hooks(project.root / "hooks"))
 
 
-def _all(kind: str, paths: Iterable[str | Path]) -> None:
+def _all(category: str, paths: Iterable[str | Path]) -> None:
     for path in paths:
-        inputs.note(kind, path)
+        inputs.note(category, path)
 
 
 def _sources(folder: Path) -> Iterator[str]:

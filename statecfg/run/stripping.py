@@ -1,7 +1,7 @@
 """Remove the parts of Python source that hosts don't need: annotations, docstrings, comments, imports for annotations.
 
-Functions that only the controller calls (`@kind.validate`, `@kind.needs` and `@kind.to_wire`, or `kind.validate(…)`)
-are removed, and the imports that only these functions use.
+Functions that only the controller calls (`@node_type.validate`, `@node_type.needs` and `@node_type.to_wire`, or
+`node_type.validate(…)`) are removed, and the imports that only these functions use.
 
 Every remaining line keeps its number, so a traceback from a host names the right line. Annotations in the body of a
 class stay if it has decorators or other bases than such classes, because dataclasses and named tuples need them.
@@ -330,7 +330,7 @@ def is_type(node: _Function) -> bool:
 def controller_functions(tree: ast.Module) -> list[ast.stmt]:
     """Return the functions that only the controller calls: the file registers them, and does not call them itself.
 
-    Functions of other modules are registered by a statement, such as `kind.validate(rules.check)`.
+    Functions of other modules are registered by a statement, such as `node_type.validate(rules.check)`.
     """
     types = {node.name for node in tree.body if isinstance(node, _Function) and is_type(node)}
     if not types:

@@ -84,14 +84,14 @@ class Due:
 
     :param hook: its name, such as "install" or "db-relation-joined"
     :param relation: the store's key of its relation; None if it is not about a relation
-    :param kind: JOINED, CHANGED, DEPARTED or BROKEN; "" if it is not about a relation
+    :param event: JOINED, CHANGED, DEPARTED or BROKEN; "" if it is not about a relation
     :param remote: the remote unit; "" for none
     :param members: the remote units that the hook sees in the relation, sorted
     """
 
     hook: str
     relation: int | None = None
-    kind: str = ""
+    event: str = ""
     remote: str = ""
     members: tuple[str, ...] = ()
 

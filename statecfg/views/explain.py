@@ -20,8 +20,8 @@ def explanation_lines(data: Json) -> Iterator[Line]:
     :param data: lists of `nodes`, `variables` and `hosts`
     """
     first = True
-    for kind, lines in (("nodes", _node), ("variables", _variable), ("hosts", _host)):
-        for item in data[kind]:
+    for subject, lines in (("nodes", _node), ("variables", _variable), ("hosts", _host)):
+        for item in data[subject]:
             if not first:
                 yield BLANK
             first = False

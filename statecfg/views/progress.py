@@ -29,15 +29,15 @@ _SHOWN = (RunEvent.CONNECTING, RunEvent.CONNECTED, RunEvent.UPLOADING)
 
 
 class Event(Protocol):
-    """An event of a run: the host's name, the kind of event, and data that depends on the kind."""
+    """An event of a run: the host's name, the name of the event, and data that depends on it."""
 
     @property
     def host(self) -> str:
         """Return the host's name."""
 
     @property
-    def kind(self) -> str:
-        """Return the kind of event."""
+    def name(self) -> str:
+        """Return the name of the event."""
 
     @property
     def data(self) -> Mapping[str, Any]:
@@ -65,13 +65,13 @@ class Progress(Protocol):
 
 class _Masked(NamedTuple):
     host: str
-    kind: str
+    name: str
     data: Mapping[str, Any]
 
 
 def masked(event: Event, redactor: Redactor) -> Event:
     """Return an event with the secrets in its data masked; statecfg's own names and words stay."""
-    return _Masked(event.host, event.kind, redactor.report(event.data))
+    return _Masked(event.host, event.name, redactor.report(event.data))
 
 
 class _Waits:
@@ -114,10 +114,10 @@ class _Hosts:
 
     def note(self, event: Event) -> None:
         """Process one event."""
-        if event.kind == RunEvent.FINISHED:
+        if event.name == RunEvent.FINISHED:
             self._finished += 1
             self._current.pop(event.host, None)
-        elif event.kind in _BEGINNINGS:
+        elif event.name in _BEGINNINGS:
             self._current[event.host] = doing(event)
 
     def text(self) -> str:
@@ -172,13 +172,13 @@ class PlainProgress:
     def __call__(self, event: Event) -> None:
         event = masked(event, self._redactor)
         self._hosts.note(event)
-        if event.kind in (RunEvent.HOOK_STARTED, RunEvent.FIRED, RunEvent.FINISHED):
+        if event.name in (RunEvent.HOOK_STARTED, RunEvent.FIRED, RunEvent.FINISHED):
             self._waits.end(event.host)
-        if event.kind == RunEvent.HOOK_STARTED:
+        if event.name == RunEvent.HOOK_STARTED:
             self._waits.begin(event.host, f"{event.host}: {doing(event)}")
-        if event.kind == RunEvent.ACTION_FINISHED and event.data.get("status") == ActionStatus.ERROR:
+        if event.name == RunEvent.ACTION_FINISHED and event.data.get("status") == ActionStatus.ERROR:
             self._failed.add((event.host, str(event.data.get("node"))))
-        elif event.kind == RunEvent.NODE_FINISHED and (event.host, str(event.data.get("name"))) in self._failed:
+        elif event.name == RunEvent.NODE_FINISHED and (event.host, str(event.data.get("name"))) in self._failed:
             return  # the line about its action reported this, with the reason
         for text in event_text(event, self._verbose):
             self._say(f"{event.host}: {text}")
@@ -197,16 +197,16 @@ class PlainProgress:
 
 def doing(event: Event) -> str:
     """Return in a few words what a host does after this event."""
-    if event.kind == RunEvent.NODE_STARTED:
+    if event.name == RunEvent.NODE_STARTED:
         return str(event.data.get("name", ""))
-    if event.kind == RunEvent.HOOK_STARTED:
+    if event.name == RunEvent.HOOK_STARTED:
         data, seconds = event.data, event.data.get("seconds")
         if seconds is None:
             return f"waits for hook {_hook(data)}: other hooks run before it"
         return waited.text(str(data["hook"]), str(data["event"]), str(data["name"]), int(data["attempt"]), seconds)
-    if event.kind == RunEvent.UNIT_HOOK:
+    if event.name == RunEvent.UNIT_HOOK:
         return f"{event.data['unit']} {event.data['hook']}"
-    return _sending(event.data) if event.kind == RunEvent.UPLOADING else event.kind
+    return _sending(event.data) if event.name == RunEvent.UPLOADING else event.name
 
 
 def _sending(data: Mapping[str, Any]) -> str:
@@ -235,31 +235,31 @@ def _hook(data: Mapping[str, Any]) -> str:
 def event_text(event: Event, verbose: int) -> Iterator[str]:
     """Yield the lines of a log for an event, none if it is not important enough."""
     data = event.data
-    if event.kind == RunEvent.WARNING:
+    if event.name == RunEvent.WARNING:
         yield f"warning: {data.get('text', '')}"
-    elif event.kind == RunEvent.NODE_FINISHED:
+    elif event.name == RunEvent.NODE_FINISHED:
         outcome = data.get("outcome")
         if verbose or outcome not in (Outcome.UNCHANGED, None):
             yield f"{outcome} {data.get('name', '')}"
-    elif event.kind == RunEvent.ACTION_FINISHED and data.get("status") == ActionStatus.ERROR:
+    elif event.name == RunEvent.ACTION_FINISHED and data.get("status") == ActionStatus.ERROR:
         yield f"failed {data.get('node', '')}: {data.get('op', '')}: {data.get('reason', '')}"
-    elif event.kind == RunEvent.FIRED and (verbose or data.get("status") != HookStatus.OK):
+    elif event.name == RunEvent.FIRED and (verbose or data.get("status") != HookStatus.OK):
         why = f": {data['error']}" if data.get("error") else ""
         yield f"hook {_hook(data)}: {HOOK_ENDS.get(str(data.get('status')), ('', '', '?'))[2]}{why}"
-    elif event.kind == RunEvent.UNIT_HOOK:
+    elif event.name == RunEvent.UNIT_HOOK:
         failed = f" failed: {data['error']}" if data.get("error") else ""
         if verbose or data["status"] != HookStatus.OK:
             yield f"{data['unit']} {data['hook']}{failed or (' done' if data['status'] == HookStatus.OK else '')}"
-    elif event.kind == RunEvent.UNIT_LOG and (verbose or int(data["level"]) >= 30):
+    elif event.name == RunEvent.UNIT_LOG and (verbose or int(data["level"]) >= 30):
         for text in str(data.get("text", "")).splitlines():
             yield f"{data['unit']} {data['hook']} | {text}"
-    elif event.kind == RunEvent.OUTPUT and verbose > 1:
+    elif event.name == RunEvent.OUTPUT and verbose > 1:
         for text in str(data.get("text", "")).splitlines():
             yield f"{data.get('node', '')} | {text}"
-    elif event.kind == RunEvent.FINISHED and data.get("status") not in (HostStatus.OK, None):
+    elif event.name == RunEvent.FINISHED and data.get("status") not in (HostStatus.OK, None):
         error = (data.get("report") or {}).get("error") or {}
         # Earlier lines have reported the failures of a host whose status is only `failed`.
         if error.get("summary") or data["status"] != HostStatus.FAILED:
             yield f"{data['status']}{': ' + str(error['summary']) if error.get('summary') else ''}"
-    elif verbose and event.kind in _SHOWN and not data.get("sent"):  # content in transfer is not reported again
-        yield event.kind
+    elif verbose and event.name in _SHOWN and not data.get("sent"):  # content in transfer is not reported again
+        yield event.name

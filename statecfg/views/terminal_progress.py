@@ -78,7 +78,7 @@ class LiveProgress:
         with self._lock:
             self._take(event)
         for text in event_text(event, self._verbose):
-            if self._verbose or event.kind in (
+            if self._verbose or event.name in (
                 RunEvent.WARNING,
                 RunEvent.ACTION_FINISHED,
                 RunEvent.FIRED,
@@ -89,19 +89,19 @@ class LiveProgress:
 
     def _take(self, event: Event) -> None:
         row = self._rows.setdefault(event.host, _Row())
-        if event.kind == RunEvent.FINISHED:
+        if event.name == RunEvent.FINISHED:
             del self._rows[event.host]
             self._finished += 1
             self._bad += event.data.get("status") != HostStatus.OK
-        elif event.kind == RunEvent.PLANNED:
+        elif event.name == RunEvent.PLANNED:
             row.total = _planned(event.data)
             row.doing = "planned"
-        elif event.kind in (RunEvent.NODE_FINISHED, RunEvent.ACTION_FINISHED):
+        elif event.name in (RunEvent.NODE_FINISHED, RunEvent.ACTION_FINISHED):
             # The host reports the end of a node when its layer ends. So the end of an action already moves the bar.
             row.done.add(str(event.data.get("name") or event.data.get("node")))
-        elif event.kind == RunEvent.OUTPUT:
+        elif event.name == RunEvent.OUTPUT:
             row.output = (str(event.data.get("text", "")).strip().splitlines() or [row.output])[-1]
-        elif event.kind in (
+        elif event.name in (
             RunEvent.CONNECTING,
             RunEvent.CONNECTED,
             RunEvent.UPLOADING,
@@ -110,7 +110,7 @@ class LiveProgress:
         ):
             row.doing, row.output = doing(event), ""
             row.since = time.monotonic() - float(
-                event.data.get("seconds", 0) if event.kind == RunEvent.UPLOADING else 0
+                event.data.get("seconds", 0) if event.name == RunEvent.UPLOADING else 0
             )
 
     def draw(self) -> Group:

@@ -144,10 +144,10 @@ class _Settings:
         if found is None:
             return "ssh"
         name, value, location = found
-        kind = str(value).removeprefix("ansible.builtin.").removeprefix("ansible.netcommon.")
-        if kind not in TRANSPORTS:
-            self._refuse(name, value, location, suggest(kind, TRANSPORTS, "statecfg can use"))
-        return TRANSPORTS.get(kind, "ssh")
+        transport = str(value).removeprefix("ansible.builtin.").removeprefix("ansible.netcommon.")
+        if transport not in TRANSPORTS:
+            self._refuse(name, value, location, suggest(transport, TRANSPORTS, "statecfg can use"))
+        return TRANSPORTS.get(transport, "ssh")
 
     def python(self) -> str | None:
         """Return the path of the host's Python; None if statecfg should search for one, as for `auto`."""

@@ -114,11 +114,13 @@ class _Composer(Composer):
         at, tag = self._at(event), self._tag(event)
         if tag is not None or (event.style and event.tag not in _CORE):
             return Scalar(at, tag, event.value, event.style == "|")
-        kind = event.tag if event.tag in _CORE else self.resolver.resolve(yaml.ScalarNode, event.value, (True, False))
-        if kind not in _READ:  # `<<` and `=` have special types
+        resolved = (
+            event.tag if event.tag in _CORE else self.resolver.resolve(yaml.ScalarNode, event.value, (True, False))
+        )
+        if resolved not in _READ:  # `<<` and `=` have special types
             return Scalar(at, None, event.value)
         try:
-            found = self.constructor.construct_object(yaml.ScalarNode(kind, event.value))
+            found = self.constructor.construct_object(yaml.ScalarNode(resolved, event.value))
         except (ValueError, KeyError, yaml.YAMLError) as error:
             detail = f"`{scalars.shorten(event.value)}`: {error}"
             self._report("SC0315", detail, "quote it, if it is a string", SourceLocation(*at))

@@ -43,9 +43,9 @@ def routes_fact() -> List[Mapping[str, Any]]:
     """Return the routes of the main table: IPv4 before IPv6, otherwise sorted by metric."""
     found = []
     for body in _dump(_GET_ROUTES):
-        family, length, _, _, table, _, _, kind, _ = _ROUTE.unpack_from(body)
+        family, length, _, _, table, _, _, route_type, _ = _ROUTE.unpack_from(body)
         attributes = _attributes(body[_ROUTE.size :])
-        if family not in _FAMILIES or kind != _UNICAST or _number(attributes.get(15), table) != _MAIN:
+        if family not in _FAMILIES or route_type != _UNICAST or _number(attributes.get(15), table) != _MAIN:
             continue
         target = attributes.get(1)
         gateway, index = attributes.get(5), _number(attributes.get(4))
@@ -100,10 +100,10 @@ def _dump(request: int) -> Iterator[bytes]:
         while True:
             data = connection.recv(_PIECE)
             while len(data) >= _HEADER.size:
-                length, kind = _HEADER.unpack_from(data)[:2]
-                if kind == _DONE:
+                length, message_type = _HEADER.unpack_from(data)[:2]
+                if message_type == _DONE:
                     return
-                if kind == _ERROR or length < _HEADER.size:
+                if message_type == _ERROR or length < _HEADER.size:
                     raise OSError("the kernel refused to list the network")
                 yield data[_HEADER.size : length]
                 data = data[(length + 3) & ~3 :]
@@ -116,10 +116,10 @@ def _attributes(data: bytes) -> Dict[int, bytes]:
 
 def _each(data: bytes) -> Iterator[Tuple[int, bytes]]:
     while len(data) >= 4:
-        length, kind = struct.unpack_from(_ATTRIBUTE, data)
+        length, attribute_type = struct.unpack_from(_ATTRIBUTE, data)
         if length < 4:
             return
-        yield kind & 0x3FFF, data[4:length]
+        yield attribute_type & 0x3FFF, data[4:length]
         data = data[(length + 3) & ~3 :]
 
 

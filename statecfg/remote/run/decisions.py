@@ -49,9 +49,9 @@ def holds(condition: Condition, world: Planned) -> bool:
         return _path(condition, world)
     if "package" in condition:
         return _package(condition["package"], condition.get("version", ""), world)
-    for kind in ("unit", "user", "group"):
-        if kind in condition:
-            return world.entry(kind + "s", condition[kind]) is not None
+    for identity_type in ("unit", "user", "group"):
+        if identity_type in condition:
+            return world.entry(identity_type + "s", condition[identity_type]) is not None
     probe = world.probe(condition["command"], inputs=("files", [world.canonical(path) for path in condition["reads"]]))
     if probe.status < 0:  # neither yes nor no
         why = probe.errors.decode("utf-8", "replace").strip()[-500:] or "it was stopped"
@@ -87,14 +87,14 @@ def _one(wanted: bool, conditions: Sequence[Condition], world: Planned) -> bool:
 
 
 def _path(condition: Condition, world: Planned) -> bool:
-    path, kind, contains = condition["path"], condition.get("is"), condition.get("contains")
-    if kind != "link" and (kind or contains):
+    path, file_type, contains = condition["path"], condition.get("is"), condition.get("contains")
+    if file_type != "link" and (file_type or contains):
         path = followed(path, world)
     stat = world.stat(path)
-    if stat is None or (kind is None and contains is None):
+    if stat is None or (file_type is None and contains is None):
         return stat is not None
     if contains is None:
-        return stat.kind == ("symlink" if kind == "link" else kind)
+        return stat.kind == ("symlink" if file_type == "link" else file_type)
     text = world.read(path).decode("utf-8", "replace") if stat.kind == "file" else None
     return text is not None and re.search(contains, text, re.M) is not None
 
@@ -167,15 +167,15 @@ def statement(condition: Condition) -> str:
     if "any" in condition:
         return " or ".join(map(statement, condition["any"]))
     if "path" in condition:
-        path, kind = condition["path"], condition.get("is")
+        path, file_type = condition["path"], condition.get("is")
         if "contains" in condition:
             return "%s contains %s" % (path, condition["contains"])
-        return "%s is %s" % (path, called(kind)) if kind is not None else "%s exists" % path
+        return "%s is %s" % (path, called(file_type)) if file_type is not None else "%s exists" % path
     if "package" in condition:
         limits = " in a version %s" % condition["version"] if "version" in condition else ""
         return "the package %s is installed%s" % (condition["package"], limits)
-    for kind in ("unit", "user", "group"):
-        if kind in condition:
-            return "the %s %s exists" % (kind, condition[kind])
+    for identity_type in ("unit", "user", "group"):
+        if identity_type in condition:
+            return "the %s %s exists" % (identity_type, condition[identity_type])
     argv = condition["command"]
     return "%s succeeds" % " ".join(argv[2:] if list(argv[:2]) == ["/bin/sh", "-c"] else argv)

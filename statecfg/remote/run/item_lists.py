@@ -33,11 +33,11 @@ def items(spec: Mapping[str, Any], world: Planned) -> List[Item]:
     :raises CheckError: if there are too many, or one can't be used
     :raises OSError: if they can't be read
     """
-    kind = next(kind for kind in _KINDS if kind in spec)
+    list_name = next(list_name for list_name in _LISTS if list_name in spec)
     until = time.monotonic() + TIMEOUT
     found: List[Item] = []
     size = 0
-    for item in _KINDS[kind](spec, world):
+    for item in _LISTS[list_name](spec, world):
         for text in item.values():
             _refuse(text)
             size += len(text.encode())
@@ -66,7 +66,7 @@ def _refuse(text: str) -> None:
 
 
 def _paths(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:
-    kind = spec.get("is")
+    file_type = spec.get("is")
     until, visited = time.monotonic() + TIMEOUT, 0
     directories = [""]
     parts = normal(spec["glob"])[1:].split("/")
@@ -89,13 +89,13 @@ def _paths(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:
             found += ["%s/%s" % (above, name) for name in chosen]
         directories = found if depth + 1 == len(parts) else [path for path in found if _is(path, "directory", world)]
     for path in directories:
-        if world.stat(path) is not None and (kind is None or _is(path, kind, world)):
+        if world.stat(path) is not None and (file_type is None or _is(path, file_type, world)):
             yield {"match": path}
 
 
-def _is(path: str, kind: str, world: Planned) -> bool:
-    stat = world.stat(path if kind == "link" else followed(path, world))
-    return stat is not None and stat.kind == ("symlink" if kind == "link" else kind)
+def _is(path: str, file_type: str, world: Planned) -> bool:
+    stat = world.stat(path if file_type == "link" else followed(path, world))
+    return stat is not None and stat.kind == ("symlink" if file_type == "link" else file_type)
 
 
 def _users(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:
@@ -155,7 +155,7 @@ def _lines(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:
             yield {"line": line.strip()}
 
 
-_KINDS = {"glob": _paths, "users": _users, "mounts": _mounts, "command": _lines}
+_LISTS = {"glob": _paths, "users": _users, "mounts": _mounts, "command": _lines}
 
 
 class Insertion:

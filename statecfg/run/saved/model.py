@@ -38,7 +38,7 @@ class Choices(TypedDict):
 
 
 class Input(TypedDict):
-    """A file that a plan was made from. `kind` is one of `inputs.KINDS`."""
+    """A file that a plan was made from. `kind` is one of `inputs.CATEGORIES`."""
 
     kind: str
     path: str

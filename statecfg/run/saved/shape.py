@@ -66,7 +66,7 @@ PLAN: Shape = {
         "?user": str,
         "?ssh_config": str,
     },
-    "inputs": [{"kind": frozenset(inputs.KINDS), "path": str, "sha256": str}],
+    "inputs": [{"kind": frozenset(inputs.CATEGORIES), "path": str, "sha256": str}],
     "secrets": ({"salt": str, "scrypt": str},),
     "hosts": (
         {"definition": str, "nodes": (str,), "inventory": {"vars": (str,)}, "report": _REPORT, "?facts": (str,)},

@@ -85,7 +85,7 @@ def _relation(about: Entered, due: Due) -> StepRelation:
         name=about.name,
         remote=due.remote,
         members=due.members,
-        broken=due.kind == workflow.BROKEN,
+        broken=due.event == workflow.BROKEN,
     )
 
 
@@ -284,7 +284,7 @@ def _passed(connection: Connection, unit_id: int, about: Entered) -> None:
     dying = connection.execute(select(unit.c.dying).where(unit.c.id == unit_id)).scalar_one()
     due = workflow.ended(about) if about.dying or dying else workflow.happening(about)
     if due is not None and (due.hook, due.remote) == (about.failed, failed.remote):
-        _answered(connection, unit_id, about.key, due.kind, due.remote, failed.upto)
+        _answered(connection, unit_id, about.key, due.event, due.remote, failed.upto)
     connection.execute(update(relation_unit).where(this).values(ANSWERED))
 
 

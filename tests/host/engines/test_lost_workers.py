@@ -98,8 +98,8 @@ def repeated(done: rig.Done) -> None:
     assert report["status"] == "ok", report
     (warning,) = report["warnings"]
     assert re.match(r"worker 1 of 2 \(process \d+\) was lost: it was killed by signal 9; .* is repeated$", warning)
-    assert done.kinds().count("connecting") == 2
-    assert done.kinds().count("finished") == 1
+    assert done.event_names().count("connecting") == 2
+    assert done.event_names().count("finished") == 1
 
 
 def test_a_host_that_waits_for_the_answer_is_repeated(target: Host, place: str) -> None:
@@ -113,7 +113,7 @@ def test_a_host_that_waits_for_the_answer_is_repeated(target: Host, place: str) 
         done = rig.run(target, definition, confirm=answer, engine=engine)
     repeated(done)
     assert done.host()["summary"] == {"changed": 4}
-    assert "action-started" in done.kinds()
+    assert "action-started" in done.event_names()
     assert rig.run(target, definition).host()["summary"] == {"unchanged": 4}
 
 
@@ -148,7 +148,7 @@ def test_a_host_whose_actions_had_started_is_unknown(target: Host, place: str) -
     killed: list[str] = []
 
     def listen(event: fleet.Event) -> None:
-        if event.kind == "action-finished" and not killed:
+        if event.name == "action-finished" and not killed:
             killed.append(event.host)
             engine.kill(0)
 
@@ -157,7 +157,7 @@ def test_a_host_whose_actions_had_started_is_unknown(target: Host, place: str) -
     report = done.host()
     assert report["status"] == "unknown", report
     assert "was lost: it was killed by signal 9" in report["error"]["summary"]
-    assert done.kinds().count("connecting") == 1
+    assert done.event_names().count("connecting") == 1
     assert rig.run(target, definition).host()["status"] == "ok"
 
 

@@ -40,7 +40,7 @@ def main() -> None:
 
     def show(event: fleet.Event) -> None:
         data = event.data.get("node") or event.data.get("name") or ""
-        print(event.kind, data, event.data.get("op", ""), flush=True)
+        print(event.name, data, event.data.get("op", ""), flush=True)
 
     with contextlib.closing(engine):
         report = fleet.run([job], options, show)

@@ -239,7 +239,7 @@ class Disk:
         with self.copying() as begin:
 
             def listen(event: fleet.Event) -> None:
-                if event.kind == "planned":
+                if event.name == "planned":
                     begin.set()
 
             done = rig.run(self.host, wanted, inventory=inventory, run=run_id(self.begun), listen=listen)

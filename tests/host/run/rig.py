@@ -66,9 +66,9 @@ class Done:
         found: Json = hosts[name or next(iter(hosts))]
         return found
 
-    def kinds(self, host: str = "") -> list[str]:
-        """Return the kinds of events, in order."""
-        return [event.kind for _, event in self.events if not host or event.host == host]
+    def event_names(self, host: str = "") -> list[str]:
+        """Return the names of events, in order."""
+        return [event.name for _, event in self.events if not host or event.host == host]
 
     def outcomes(self, name: str = "") -> dict[str, str]:
         """Return the outcome of each node, by node name."""

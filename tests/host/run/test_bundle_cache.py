@@ -46,7 +46,7 @@ def went_well(done: Done) -> None:
 
 
 def uploads(done: Done) -> int:
-    return done.kinds().count("uploading")
+    return done.event_names().count("uploading")
 
 
 def test_a_cached_executor_is_used_again(target: Host, definition: Definition, kept: Path) -> None:

@@ -310,8 +310,8 @@ def seconds(project: Project, access: fleet.Access, relays: dict[str, Relay], va
 
     def run(delay: float) -> None:
         def note(event: fleet.Event) -> None:
-            times[f"{event.kind} {event.host}"] = time.monotonic()
-            if event.kind == "connected":
+            times[f"{event.name} {event.host}"] = time.monotonic()
+            if event.name == "connected":
                 relays[event.host].delay = delay
 
         work = project.prepared()

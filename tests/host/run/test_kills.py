@@ -100,7 +100,7 @@ class Cut:
         assert self.acting.wait(60)
 
     def listen(self, event: fleet.Event) -> None:
-        if event.kind == "action-started" and self.until in event.data["node"]:
+        if event.name == "action-started" and self.until in event.data["node"]:
             self.acting.set()
 
     def end(self, seconds: float) -> rig.Done:

@@ -46,7 +46,7 @@ def test_hosts_that_wait_need_no_thread() -> None:
 def test_connections_are_not_opened_faster_than_the_rate() -> None:
     began = time.monotonic()
     _, events = _run(_closed(6), fleet.Options(access=ACCESS, limits=Limits(6, connect_rate=20)))
-    starts = sorted(at for event, at, _ in events if event.kind == "connecting")
+    starts = sorted(at for event, at, _ in events if event.name == "connecting")
     assert len(starts) == 6
     assert starts[-1] - began >= 5 / 20
 
@@ -56,7 +56,7 @@ def test_a_stopped_run_starts_no_further_session() -> None:
     cancel.set()
     report, events = _run(_closed(50), fleet.Options(access=ACCESS, limits=Limits(2, connect_rate=0.1), cancel=cancel))
     assert Counter(host["status"] for host in report["hosts"].values()) == {"cancelled": 50}
-    assert not [event for event, _, _ in events if event.kind == "connecting"]
+    assert not [event for event, _, _ in events if event.name == "connecting"]
 
 
 def test_a_store_that_can_not_be_opened_ends_the_run() -> None:
@@ -68,7 +68,7 @@ def test_a_store_that_can_not_be_opened_ends_the_run() -> None:
         fleet.run(
             _closed(2000),
             fleet.Options("apply", access=ACCESS, limits=Limits(2), join=join),
-            lambda event: seen.append(event.kind),
+            lambda event: seen.append(event.name),
         )
     assert "finished" not in seen
     assert seen.count("connecting") < 2000

@@ -28,8 +28,8 @@ def round_trips(target: Host, definition: object, known_hosts: Path) -> float:
         done = run(seen, definition, connect=settings(seen))
         assert done.host()["status"] == "ok"
         assert set(done.host()["summary"]) == {"unchanged"}
-        connected = next(when for when, event in done.events if event.kind == "connected")
-        finished = next(when for when, event in done.events if event.kind == "finished")
+        connected = next(when for when, event in done.events if event.name == "connected")
+        finished = next(when for when, event in done.events if event.name == "finished")
     with Relay(target) as fast:
         seen = fast.seen(known_hosts)
         quick = run(seen, definition, connect=settings(seen))
@@ -76,12 +76,12 @@ def test_content_is_sent_only_when_the_host_lacks_it(target: Host, place: str, t
         seen = relay.seen(tmp_path / "known_hosts")
         first = run(seen, definition)
         assert (first.host()["status"], first.outcomes()) == ("ok", {f"file:{place}.txt": "changed"})
-        sent = [event.data["bytes"] for _, event in first.events if event.kind == "uploading"]
+        sent = [event.data["bytes"] for _, event in first.events if event.name == "uploading"]
         assert 65536 in sent
         begun = time.monotonic()
         second = run(seen, definition)
         assert second.outcomes() == {f"file:{place}.txt": "unchanged"}
-        assert "uploading" not in second.kinds()
+        assert "uploading" not in second.event_names()
         assert relay.sent(begun) < 20_000
 
 
@@ -100,7 +100,7 @@ def test_only_differing_files_of_a_tree_are_sent(target: Host, place: str, tmp_p
             begun = time.monotonic()
             done = run(relay.seen(tmp_path / "known_hosts"), definition)
             assert done.host()["status"] == "ok", done.host()
-            uploads = [event.data["bytes"] for _, event in done.events if event.kind == "uploading"]
+            uploads = [event.data["bytes"] for _, event in done.events if event.name == "uploading"]
             return done.outcomes()[f"directory:{place}"], uploads, relay.sent(begun)
 
     synced()  # the host may not have the executor yet

@@ -158,7 +158,7 @@ def test_a_secret_appears_only_in_its_target_file(host: Host, place: str, number
         done = rig.run(host, definition, mode, limits=Limits(keep_going=True))
         again = rig.run(host, definition, mode)
     everything = json.dumps([done.report, again.report], ensure_ascii=False)
-    everything += str([(event.kind, event.data) for _, event in [*done.events, *again.events]])
+    everything += str([(event.name, event.data) for _, event in [*done.events, *again.events]])
     for spelling in spellings(value):
         assert spelling not in everything, spelling
     assert "<secret canary>" in everything
@@ -180,6 +180,6 @@ def test_a_secret_printed_in_pieces_is_still_masked(host: Host, place: str) -> N
     shell = f"printf %s {value[:half]}; sleep 0.3; echo {value[half:]}"
     graphs = [file(path, content=Secret("canary", value)), command("pieces", argv=["sh", "-c", shell], effects={})]
     done = rig.run(host, rig.define(*graphs))
-    streamed = "".join(event.data["text"] for _, event in done.events if event.kind == "output")
+    streamed = "".join(event.data["text"] for _, event in done.events if event.name == "output")
     assert value not in streamed
     assert value not in json.dumps(done.report)

@@ -128,7 +128,7 @@ def test_the_run_continues_after_the_reboot(target: Host) -> None:
     assert target.read(f"{place}/after") == "after\n"
     assert set(done.outcomes().values()) == {"changed"}
     assert not done.host().get("warnings")
-    finished = [event.data["name"] for _, event in done.events if event.kind == "node-finished"]
+    finished = [event.data["name"] for _, event in done.events if event.name == "node-finished"]
     assert finished == [f"directory:{place}", "command:first", "reboot:kernel", "command:second", f"file:{place}/after"]
     again = rig.run(target, rig.define(directory(place)), "plan")
     assert not again.host().get("warnings"), "the run was recorded as a whole"
@@ -352,7 +352,7 @@ def test_a_user_can_stop_a_run_that_waits(target: Host) -> None:
     off.touch()
 
     def listen(event: Any) -> None:
-        if event.kind == "output" and "waits for it" in event.data["text"]:
+        if event.name == "output" and "waits for it" in event.data["text"]:
             cancel.set()
 
     done = rig.run(target, rig.define(*around("/srv/stopped")), listen=listen, cancel=cancel)

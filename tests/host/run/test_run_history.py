@@ -70,7 +70,7 @@ def slow(place: str, count: int, wait_for: str = "sleep 3") -> rig.Definition:
 
 def test_run_history_shows_what_an_interrupted_run_was_doing(site: Site, light_host: Host, place: str) -> None:
     def kill(event: object) -> None:
-        if event.kind == "action-started" and event.data["node"] == "command:wait":
+        if event.name == "action-started" and event.data["node"] == "command:wait":
             for pid in rig.executors(light_host):
                 os.kill(pid, signal.SIGKILL)
 
@@ -92,7 +92,7 @@ def test_run_history_shows_a_current_run_as_running(site: Site, light_host: Host
     seen: list[str] = []
 
     def look(event: object) -> None:
-        if event.kind == "action-started" and event.data["node"] == "command:wait":
+        if event.name == "action-started" and event.data["node"] == "command:wait":
             seen.extend(run["status"] for run in site.report("run-history")["history"])
             light_host.write(f"{place}.seen", "")
 
@@ -120,7 +120,7 @@ def test_the_next_prune_finishes_a_killed_one(site: Site, light_host: Host, plac
     light_host.write(hold, "")
 
     def kill(event: object) -> None:
-        if event.kind == "action-started" and event.data["node"] == "command:wait":
+        if event.name == "action-started" and event.data["node"] == "command:wait":
             for pid in rig.executors(light_host):
                 os.kill(pid, signal.SIGKILL)
 

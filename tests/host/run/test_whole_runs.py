@@ -39,7 +39,7 @@ def test_a_saved_plan_is_refused_on_a_host_that_changed_since(target: Host, plac
     done = rig.run(target, definition, expected=Expected(prints(plan, target)))
     report = done.host()
     assert (report["status"], report["differs"]) == ("refused", [f"file:{place}/f3"])
-    assert "action-started" not in done.kinds()
+    assert "action-started" not in done.event_names()
     assert set(report["summary"]) == {"unchanged", "skipped"}
     assert target.read(f"{place}/f1") == "drifted\n"
     assert target.read(f"{place}/f3") == "drifted too\n"
@@ -74,8 +74,8 @@ def fifty() -> Iterator[list[Host]]:
 def under_way(done: rig.Done) -> int:
     """Return the maximum number of hosts that were connected at the same time."""
     now = most = 0
-    for kind in done.kinds():
-        now += {"connecting": 1, "finished": -1}.get(kind, 0)
+    for name in done.event_names():
+        now += {"connecting": 1, "finished": -1}.get(name, 0)
         most = max(most, now)
     return most
 
@@ -94,12 +94,12 @@ def test_one_hanging_host_does_not_block_the_other_hosts(fifty: list[Host]) -> N
     statuses = {host.name: done.host(host.name)["status"] for host in fifty}
     assert statuses.pop(hanging.name) == "unreachable"
     assert set(statuses.values()) == {"ok"}
-    last = max(when for when, event in done.events if event.kind == "finished" and event.host != hanging.name)
+    last = max(when for when, event in done.events if event.name == "finished" and event.host != hanging.name)
     print(f"50 hosts, forks 8: {quick.seconds:.1f} s; one hangs: the others {last:.1f} s, it {done.seconds:.1f} s")
     # One of the eight places was blocked. More than eight other hosts used the remaining seven places meanwhile.
     its = [number for number, (_, event) in enumerate(done.events) if event.host == hanging.name]
     meanwhile = [event for _, event in done.events[its[0] : its[-1]] if event.host != hanging.name]
-    begun, ended = ({event.host for event in meanwhile if event.kind == kind} for kind in ("connecting", "finished"))
+    begun, ended = ({event.host for event in meanwhile if event.name == name} for name in ("connecting", "finished"))
     assert len(begun & ended) > 8
 
 
@@ -118,8 +118,8 @@ def test_the_forks_limit_also_holds_after_confirmation(fifty: list[Host]) -> Non
 
     def listen(event: object) -> None:
         nonlocal most
-        kind, host = event.kind, event.host
-        acting.add(host) if kind == "action-started" else acting.discard(host) if kind == "finished" else None
+        name, host = event.name, event.host
+        acting.add(host) if name == "action-started" else acting.discard(host) if name == "finished" else None
         most = max(most, len(acting))
 
     done = rig.run(fifty[:10], definition, limits=Limits(2), confirm=lambda report: True, listen=listen)
@@ -184,7 +184,7 @@ def test_an_interrupted_restart_is_owed_and_done_once(target: Host, place: str) 
     assert target.read(f"{place}.mark") == "begun\n"
 
     def kill(event: object) -> None:
-        if event.kind == "action-started" and event.data["node"] == "command:wait":
+        if event.name == "action-started" and event.data["node"] == "command:wait":
             for pid in rig.executors(target):
                 os.kill(pid, signal.SIGKILL)
 

@@ -19,7 +19,7 @@ from tests.lab.processes import wait_until
 @dataclass
 class Event:
     host: str
-    kind: str
+    name: str
     data: dict = field(default_factory=dict)
 
 

@@ -21,7 +21,7 @@ from tests.unit.resources.test_cases import FILES, by_place, cases_of
 
 ROOT = Path(__file__).parent.parent.parent.parent
 BLOCK = re.compile(r"^```(yaml|toml)\n(.*?)^```", re.S | re.M)
-KINDS = tuple(files.SCHEMAS)
+SCHEMA_NAMES = tuple(files.SCHEMAS)
 CHECKED: dict[str, Any] = {}  # the definitions that are valid
 OTHERWISE = ("notify: restart", "json_keys:")  # a mistake, and a node type that the page defines
 
@@ -244,7 +244,7 @@ def test_schema_suggests_names_of_nodes_and_hosts(project: projects.Project) -> 
 
 
 def test_writing_replaces_only_files_that_changed(project: projects.Project) -> None:
-    assert [path.name for path in files.write(project)] == [f"{kind}.json" for kind in KINDS]
+    assert [path.name for path in files.write(project)] == [f"{kind}.json" for kind in SCHEMA_NAMES]
     assert list(files.write(project)) == []
     (project.root / "playbooks/web.yml").write_text(PLAYBOOK)
     assert [path.name for path in files.write(project)] == ["playbook.json", "include.json", "role.json"]
@@ -258,7 +258,7 @@ def test_first_line_names_the_schema_relative_to_the_file() -> None:
 
 
 def test_command_offers_each_kind_of_schema() -> None:
-    assert schema_command.KINDS == KINDS
+    assert schema_command.SCHEMA_NAMES == SCHEMA_NAMES
 
 
 def test_every_kind_of_playbook_has_the_same_keys_as_its_reader() -> None:
