@@ -49,5 +49,5 @@ def include(name: str, vars: Mapping[Any, Any] | None = None, /, **parameters: A
     if root not in _ENTRIES:
         _ENTRIES[root] = entries.Entries(root)
     top = {**host.in_templates, **host.vars.unrecorded}
-    place = entries.Place((), top, (), recording.role())
-    return merge_graphs(*_ENTRIES[root].role(name, Given(given, location), place))
+    context = entries.EntryContext((), top, (), recording.role())
+    return merge_graphs(*_ENTRIES[root].role(name, Given(given, location), context))

@@ -8,7 +8,7 @@ from typing import Any
 
 from statecfg import resources, templates
 from statecfg.dialects import yaml_services, yaml_text, yaml_tree
-from statecfg.dialects.yaml_entries import Entries, Place, Values
+from statecfg.dialects.yaml_entries import Entries, EntryContext, Values
 from statecfg.dialects.yaml_entry import play_variables
 from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence
 from statecfg.graph.graph import Graph
@@ -68,7 +68,7 @@ def _play(node: Node, path: str, entries: Entries, number: int) -> Play | None:
 
     def build(host: HostContext) -> list[Graph]:
         scope = Values({**host.in_templates, **host.vars.unrecorded})
-        return list(entries.graphs(steps, scope, Place(((path, top.location),), scope)))
+        return list(entries.graphs(steps, scope, EntryContext(((path, top.location),), scope)))
 
     def complete(merged: Vars, host: HostContext) -> dict[str, Any]:
         return resolved(merged, variables, host.in_templates)

@@ -50,8 +50,8 @@ Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where entries are.
+class EntryContext:
+    """What surrounds entries.
 
     :param chain: the files that led here, each with the source location that includes it
     :param top: the variables of the play, which roles can use
@@ -66,8 +66,8 @@ class Place:
     role: RoleUse | None = None
     scope: recording.Scope | None = None
 
-    def inside(self, label: str = "", names: Mapping[str, Any] = MappingProxyType({})) -> Place:
-        """Return the place inside a loop or an include.
+    def inside(self, label: str = "", names: Mapping[str, Any] = MappingProxyType({})) -> EntryContext:
+        """Return the context inside a loop or an include.
 
         :param label: its label
         :param names: the variables that it adds
@@ -98,7 +98,7 @@ class Entries:
         items = node.items if isinstance(node, tree.Sequence) else [node]
         return [Entry(None, item, item.location, file=item.file) for item in items]
 
-    def graphs(self, entries: list[Entry], scope: Values, place: Place) -> Iterator[Graph]:
+    def graphs(self, entries: list[Entry], scope: Values, context: EntryContext) -> Iterator[Graph]:
         """Yield the graph of each node, and report problems.
 
         :param scope: the variables
@@ -109,7 +109,7 @@ class Entries:
                 continue
             if entry.node_type is None and entry.inner is None:
                 _know_file(entry.argument)
-            around = place if entry.loop is None else self._labelled(entry.loop, scope, place)
+            around = context if entry.loop is None else self._labelled(entry.loop, scope, context)
             for names in self._rounds(entry, scope):
                 inner = {**scope, **names} if names else scope
                 within = around.inside(names=names) if names and around.role is not None else around
@@ -148,7 +148,7 @@ class Entries:
             return self._value(node, scope, name), True
         return WRONG, False
 
-    def _declared(self, entry: Entry, node_type: NodeType[...], scope: Values, place: Place) -> Graph:
+    def _declared(self, entry: Entry, node_type: NodeType[...], scope: Values, context: EntryContext) -> Graph:
         argument, _ = self._try(entry.argument, scope)
         attrs = {name: _taken(name, node, self._try(node, scope, name)[0]) for name, node in entry.attrs.items()}
         count = len(schema.of(node_type).arguments)
@@ -159,7 +159,7 @@ class Entries:
             args = [] if argument is None else args
         graph = gap(node_type.name)
         with collecting() as reported, reporting(), explained(f"declaring a {node_type.name}", entry.location):
-            graph = declare_at(node_type, args, attrs, entry.location, entry.locations, place.labels, place.role)
+            graph = declare_at(node_type, args, attrs, entry.location, entry.locations, context.labels, context.role)
         report(*(_about_templates(item, entry) for item in reported))
         return graph
 
@@ -197,18 +197,18 @@ class Entries:
                 report(problem("SC0319", detail, help_text, entry.loop.elements.location))
             yield None
 
-    def _labelled(self, loop: yaml_loops.Loop, scope: Values, place: Place) -> Place:
-        """Return the place with the label of a loop, which is known even if the loop has no rounds."""
+    def _labelled(self, loop: yaml_loops.Loop, scope: Values, context: EntryContext) -> EntryContext:
+        """Return the context with the label of a loop, which is known even if the loop has no rounds."""
         if loop.label is None:
-            return place
+            return context
         name, right = self._try(loop.label, scope)
         if right and (not isinstance(name, str) or not name or opaque.would_show_secret(name)):
             detail = f"`label:` must be a name; this is {scalars.describe(name)}"
             report(problem("SC0319", detail, "write label: NAME, without a secret", loop.label.location))
         elif right:
             recording.known_label(f"{LOOP}{name}")
-            return place.inside(f"{LOOP}{name}")
-        return place
+            return context.inside(f"{LOOP}{name}")
+        return context
 
     def _expression(self, node: tree.Node, scope: Values) -> tuple[Any, bool]:
         if isinstance(node, tree.Scalar) and isinstance(node.value, str) and node.tag is None and not node.wrong:
@@ -219,13 +219,13 @@ class Entries:
 
     # Including
 
-    def _included(self, entry: Entry, scope: Values, place: Place) -> Iterator[Graph]:
+    def _included(self, entry: Entry, scope: Values, context: EntryContext) -> Iterator[Graph]:
         name, right = self._try(entry.argument, scope)
         if right and self._is_role(name, entry):
             given = self._given(entry, scope)
-            yield from self.role(name, given, place) if given is not None else (gap(),)
+            yield from self.role(name, given, context) if given is not None else (gap(),)
             return
-        path, steps = self._steps(name, entry, place.chain) if right else ("", place.chain)
+        path, steps = self._steps(name, entry, context.chain) if right else ("", context.chain)
         content = self._file(path) if path else None
         if content is None:
             yield gap()
@@ -241,8 +241,8 @@ class Entries:
                 added[key], origins[key] = resolved, (how, location)
         label = f"{INCLUDE}{name}"
         recording.known_label(label)
-        around = recording.scope(f"include {name}", added, origins, place.scope) or place.scope
-        inside = replace(place.inside(label, added), chain=steps, scope=around)
+        around = recording.scope(f"include {name}", added, origins, context.scope) or context.scope
+        inside = replace(context.inside(label, added), chain=steps, scope=around)
         yield from self.graphs(entries, {**scope, **added}, inside)
 
     def _given(self, entry: Entry, scope: Values) -> Given | None:
@@ -262,7 +262,7 @@ class Entries:
             return False
         return not os.path.isfile(os.path.join(os.path.dirname(entry.file), name))
 
-    def role(self, name: str, given: Given, place: Place) -> Iterator[Graph]:
+    def role(self, name: str, given: Given, context: EntryContext) -> Iterator[Graph]:
         """Yield the graphs of a role, and report problems.
 
         :param given: the values that are passed to it
@@ -273,7 +273,7 @@ class Entries:
 
             self._library = Library(self.root)
         files = self._library.get(name, given.position)
-        uses = roles.chain(place.role)
+        uses = roles.chain(context.role)
         if files is None or files.role.directory in [use.directory for use in uses] or len(uses) > MAX_INCLUDES:
             if files is not None:
                 names = [use.name for use in reversed(uses)]
@@ -283,30 +283,30 @@ class Entries:
             yield gap()
             return
         with collecting() as problems:
-            graphs = list(self._of_role(files, given, place))
+            graphs = list(self._of_role(files, given, context))
         report(*(roles.named_in(item, name) for item in problems))
         yield from graphs
 
-    def _of_role(self, files: RoleFiles, given: Given, place: Place) -> Iterator[Graph]:
+    def _of_role(self, files: RoleFiles, given: Given, context: EntryContext) -> Iterator[Graph]:
         role = files.role
-        variables = files.bound(given, place.top)
+        variables = files.bound(given, context.top)
         if variables is None:
             yield gap()
             return
-        use = RoleUse(role.name, role.directory, variables, given.position, place.role, role.templates)
+        use = RoleUse(role.name, role.directory, variables, given.position, context.role, role.templates)
         label = f"{INCLUDE}{role.name}"
-        chain = (*place.chain, (role.position.file, given.position))
+        chain = (*context.chain, (role.position.file, given.position))
         origins = {
             key: ("passed", given.location(key)) if key in given.values else ("its own value", files.positions[key])
             for key in variables
         }
         scope = recording.scope(f"role {role.name}", variables, origins, None)
-        inside = Place(chain, place.top, (*place.labels, label), use, scope)
-        yield from self.graphs(files.entries, {**place.top, **variables}, inside)
+        inside = EntryContext(chain, context.top, (*context.labels, label), use, scope)
+        yield from self.graphs(files.entries, {**context.top, **variables}, inside)
         for function in files.functions:
-            host = current_host() or _host(place.top)
+            host = current_host() or _host(context.top)
             own = host.with_vars(host.vars.extended(variables))
-            with recording.within(use, (*place.labels, label)):
+            with recording.within(use, (*context.labels, label)):
                 graphs = list(graphs_of(function(own), f"the role {role.name}", role.position))
             yield from graphs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from statecfg.graph.nodes import Node
-from statecfg.graph.references import Matched, place
+from statecfg.graph.references import Matched, location_of
 from statecfg.problems import Problem, problem
 
 MAX_PROBLEMS = 20
@@ -42,7 +42,7 @@ def _problem(path: list[str], names: Mapping[str, Node]) -> Problem:
         "SC0113",
         summary + "".join(f"\n{step}" for step in steps),
         help_text,
-        *(edge.place for edge in matched[:MAX_STEPS_SHOWN]),
+        *(edge.location for edge in matched[:MAX_STEPS_SHOWN]),
         *(names[name].position for name in path[:MAX_STEPS_SHOWN]),
     )
 
@@ -51,18 +51,18 @@ class _Edge:
     """A requirement of a cycle.
 
     :ivar reference: the reference that matched the required node; "" if the node was required by name
-    :ivar place: the source location of the reference, or of the requiring node if that is unknown
+    :ivar location: the source location of the reference, or of the requiring node if that is unknown
     """
 
     def __init__(self, node: Node, required: str) -> None:
         written = next((name for name in node.requires if name == required), required)
         self.node, self.required = node, required
         self.reference = written.reference if isinstance(written, Matched) else ""
-        self.place = (place(written) if self.reference else None) or node.position
+        self.location = (location_of(written) if self.reference else None) or node.position
 
     def __str__(self) -> str:
         through = f" through {self.reference}" if self.reference else ""
-        return f"{self.node.provides} requires {self.required}{through} ({self.place})"
+        return f"{self.node.provides} requires {self.required}{through} ({self.location})"
 
 
 def _without(waiting: dict[str, set[str]], path: Iterable[str]) -> dict[str, set[str]]:

@@ -139,5 +139,5 @@ def _missing(node: Node, name: str, names: Mapping[str, Node], suggestions: bool
 
 def _written(node: Node, name: str) -> tuple[SourceLocation, ...]:
     """Return the source location of a requirement if the dialect provides it; otherwise that of its node."""
-    location = references.place(name)
+    location = references.location_of(name)
     return (location,) if location is not None else node.positions

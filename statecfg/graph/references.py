@@ -46,7 +46,7 @@ def is_reference(name: str) -> bool:
     return "*" in name or name.startswith(GROUP_PREFIXES)
 
 
-def place(name: str) -> SourceLocation | None:
+def location_of(name: str) -> SourceLocation | None:
     """Return the source location of a requirement, or of the reference that matched it; None if it is unknown."""
     written = name.reference if isinstance(name, Matched) else name
     return written.location if isinstance(written, Written) else None
@@ -104,7 +104,7 @@ class _Expansion:
         return pvector(names.values())
 
     def _list(self, reference: str) -> list[Matched]:
-        key = str.__str__(reference), place(reference)
+        key = str.__str__(reference), location_of(reference)
         if key not in self._lists:
             self._lists[key] = [Matched(name, reference) for name in self._index.matching(key[0])]
         return self._lists[key]
@@ -117,7 +117,9 @@ class _Expansion:
         if self._index.compared > MAX_COMPARED:
             detail = f"the patterns of this graph are compared with more than {MAX_COMPARED:,} names"
             help_text = "write more text before the first `*`, or use `tag:NAME`"
-        self.problems.append(problem("SC0115", f"{detail}; one is {name}", help_text, place(name) or node.position))
+        self.problems.append(
+            problem("SC0115", f"{detail}; one is {name}", help_text, location_of(name) or node.position)
+        )
 
 
 class _Index:
@@ -178,7 +180,7 @@ def unmatched(node: Node, reference: str, names: Mapping[str, Node], suggestions
         help_text = "remove it, or refer to other nodes"
     elif suggestions:
         help_text = _other_group(reference, names.values()) if grouped else _other_pattern(reference, node, names)
-    location = place(reference)
+    location = location_of(reference)
     return problem("SC0111", detail, help_text, *((location,) if location is not None else node.positions))
 
 

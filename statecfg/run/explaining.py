@@ -21,7 +21,7 @@ from statecfg.run.job import Job
 from statecfg.run.prepare import Work
 from statecfg.templates import Text
 
-Place = Callable[[SourceLocation], str]
+LocationText = Callable[[SourceLocation], str]
 
 
 class Explaining:
@@ -29,11 +29,11 @@ class Explaining:
 
     :param work: the playbook, whose jobs have their sources
     :param extra: the variables of the command line
-    :param place: returns a source location as text
+    :param text_of: returns a source location as text
     """
 
-    def __init__(self, work: Work, extra: Mapping[str, Any], place: Place) -> None:
-        self.work, self.extra, self.place = work, extra, place
+    def __init__(self, work: Work, extra: Mapping[str, Any], text_of: LocationText) -> None:
+        self.work, self.extra, self.text_of = work, extra, text_of
         self.playbook = work.project.relative(work.playbook) if work.playbook is not None else ""
 
     def nodes(self, name: str) -> list[Mapping[str, Any]]:
@@ -88,8 +88,8 @@ class Explaining:
         )
         return [
             {
-                "position": self.place(position),
-                "roles": [{"name": name, "position": self.place(included)} for name, included in uses],
+                "position": self.text_of(position),
+                "roles": [{"name": name, "position": self.text_of(included)} for name, included in uses],
             }
             for position, uses in distinct
         ]
@@ -102,7 +102,7 @@ class Explaining:
                 "why": "reference" if reference else "written",
                 "detail": reference,
                 "triggers": name in node.triggers,
-                "position": self.place(references.place(name) or node.position),
+                "position": self.text_of(references.location_of(name) or node.position),
             }
         for name, reason in automatic.get(node.provides, {}).items():
             yield {"name": name, "why": "automatic", "detail": reason, "triggers": False, "position": ""}
@@ -129,16 +129,16 @@ class Explaining:
             if name in scope.values:
                 how, location = scope.origins[name]
                 level = {"level": f"{scope.name} ({how})", "value": show(scope.values[name])}
-                levels.append({**level, "position": self.place(location)})
+                levels.append({**level, "position": self.text_of(location)})
             scope = scope.outer
         return levels[::-1]
 
     def _variable(self, job: Job, play: Play, name: str) -> Mapping[str, Any]:
-        levels = list(_of_inventory(self.work.inventory, job.host.name, name, self.place))
+        levels = list(_of_inventory(self.work.inventory, job.host.name, name, self.text_of))
         if name in play.vars:
             written = play.vars[name]
             location = written.location if isinstance(written, Text) else play.position
-            levels.append({"level": f"play {play.name}", "value": show(written), "position": self.place(location)})
+            levels.append({"level": f"play {play.name}", "value": show(written), "position": self.text_of(location)})
         if name in self.extra:
             levels.append({"level": "command line", "value": show(self.extra[name]), "position": "-e"})
         value = self._final(job.host, play, name) if levels else show(None)
@@ -161,7 +161,7 @@ class Explaining:
             {
                 "name": name,
                 "playbook": self.playbook,
-                "position": self.place(job.host.position) if job.host.position.line else "",
+                "position": self.text_of(job.host.position) if job.host.position.line else "",
                 "address": job.host.address,
                 "groups": list(job.host.groups),
                 "plays": [play.name for play in job.sources.plays] if job.sources is not None else [],
@@ -203,7 +203,9 @@ class _Shared:
         return list(self._found.values())
 
 
-def _of_inventory(inventory: Inventory | None, host: str, name: str, place: Place) -> Iterator[Mapping[str, Any]]:
+def _of_inventory(
+    inventory: Inventory | None, host: str, name: str, text_of: LocationText
+) -> Iterator[Mapping[str, Any]]:
     """Yield the groups that set a variable of a host, the winning one last, and then the host itself."""
     if inventory is None or host not in inventory.hosts:
         return
@@ -215,7 +217,7 @@ def _of_inventory(inventory: Inventory | None, host: str, name: str, place: Plac
     for group in groups:
         value, location = group.vars[name]
         won = winner is not None and location == winner[1]
-        levels.append((won, {"level": f"group {group.name}", "value": show(value), "position": place(location)}))
+        levels.append((won, {"level": f"group {group.name}", "value": show(value), "position": text_of(location)}))
     yield from (level for _, level in sorted(levels, key=lambda item: item[0]))
     if winner is not None and not any(won for won, _ in levels):
-        yield {"level": "host", "value": show(winner[0]), "position": place(winner[1])}
+        yield {"level": "host", "value": show(winner[0]), "position": text_of(winner[1])}
