@@ -171,7 +171,7 @@ class Bus:
             for event in events:
                 self.events.fire(event, host, None)
 
-    def applying(self, host: str) -> None:
+    def going(self, host: str) -> None:
         """Store that a playbook is about to be applied to a host, and the services that it declares."""
         if self.units is not None:
             self.units.store_declared()

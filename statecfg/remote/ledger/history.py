@@ -42,7 +42,7 @@ def known(ledger: Ledger, query: Mapping[str, Any]) -> JsonMap:
     """Return what the ledger knows.
 
     :param query: `playbook`, `run`, `limit` and `node` as in `history`; `owners`: also count the managed resources;
-        `wait`: seconds to wait for the end of another run
+        `settled`: seconds to wait for the end of another run
     """
     node = query.get("node", "")
     runs = history(ledger, query.get("playbook", ""), query.get("run", ""), int(query.get("limit", 20)), node)
@@ -105,7 +105,7 @@ def of_host(state_dir: str, lock: Lock, query: Mapping[str, Any]) -> JsonMap:
     """
     from statecfg.remote.ledger.ledger import Ledger
 
-    if "wait" in query and lock.current_holder(query["wait"]) is not None:
+    if "settled" in query and lock.current_holder(query["settled"]) is not None:
         raise StateError("another run still holds the lock")
     ledger = Ledger(state_dir, reading=True)
     # Ignore the journal of the current run. The holder may change meanwhile, so ask before and after.

@@ -335,7 +335,7 @@ class HostDriver:
             if yes is None or (yes and not self.gate_pass.enter()):
                 return
             if yes and self.events is not None:
-                self.events.applying(self.host)
+                self.events.going(self.host)
             with self.lock:
                 data = self.session.go(yes)
             sender.send([data])

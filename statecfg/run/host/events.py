@@ -36,7 +36,7 @@ class Events(Protocol):
     def may_go(self, host: str) -> str:
         """Return why a planned host must not continue, "" if it may. Called once, before the host changes anything."""
 
-    def applying(self, host: str) -> None:
+    def going(self, host: str) -> None:
         """Note that a planned host now applies its plan."""
 
     def unit(self, host: str, frame: Json, tell: Callable[[Json], None], address: str) -> None:

@@ -65,7 +65,7 @@ def _untouched(driver: Driver) -> bool:
         return True
     if report.state is not State.ACTING or report.progress.begun or request.has_units:
         return False
-    history = {"run": request.order.run, "limit": 1, "wait": STOPS}
+    history = {"run": request.order.run, "limit": 1, "settled": STOPS}
     question = Request(
         request.host, Definition([]), request.playbook, build(()), replace(request.order, mode=Mode.HISTORY),
         more={"history": history}, peer=report.data["peer"],

@@ -84,7 +84,7 @@ class Killer:
     def planned(self, host: str, report: Any) -> None:
         assert report["fingerprints"]
 
-    def applying(self, host: str) -> None:
+    def going(self, host: str) -> None:
         self.told += 1
         if self.told == 1:
             self.engine.kill(0)
