@@ -19,7 +19,7 @@ routes = Routes()
 
 
 @dataclass(frozen=True, slots=True)
-class UnitResponse:
+class UnitAnswer:
     """A unit (see `store.units.records.UnitRow`).
 
     :param failed: a hook of the unit or of one of its relations failed
@@ -40,7 +40,7 @@ class UnitResponse:
     since: float
 
     @classmethod
-    def of(cls, unit: UnitRow) -> UnitResponse:
+    def of(cls, unit: UnitRow) -> UnitAnswer:
         """Return a unit in the form of the API."""
         condition = unit.condition
         return cls(
@@ -61,34 +61,34 @@ class UnitResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceResponse:
+class ServiceAnswer:
     """A service of a project, with its units."""
 
     project: str
     name: str
     playbook: str
     alive: bool
-    units: Sequence[UnitResponse]
+    units: Sequence[UnitAnswer]
 
 
 @routes("GET", f"{OWN_API}/services", ADMINISTRATOR, "List services, units and relations.", {200: "Services"})
 def _list(request: Request) -> Response:
-    services: list[ServiceResponse] = []
+    services: list[ServiceAnswer] = []
     relations: list[object] = []
     for project in service_changes.projects(request.store):
         shown = service_changes.show(request.store, project)
-        units = [UnitResponse.of(unit) for unit in shown.units.values()]
+        units = [UnitAnswer.of(unit) for unit in shown.units.values()]
         for service in shown.services.values():
             own = [unit for unit in units if unit.service == service.name]
-            services.append(ServiceResponse(project, service.name, service.playbook, service.alive, own))
+            services.append(ServiceAnswer(project, service.name, service.playbook, service.alive, own))
         for relation in shown.relations:
             relations.append({"project": project, "ends": relation.ends, "dying": relation.dying})
     return JSONResponse({"services": [asdict(service) for service in services], "relations": relations})
 
 
-def units_by_host(store: Store) -> Mapping[str, list[UnitResponse]]:
+def units_by_host(store: Store) -> Mapping[str, list[UnitAnswer]]:
     """Return host → its units. It includes only the project that the store was opened for."""
-    by_host: dict[str, list[UnitResponse]] = {}
+    by_host: dict[str, list[UnitAnswer]] = {}
     for unit in service_changes.show(store, store.project).units.values():
-        by_host.setdefault(unit.host, []).append(UnitResponse.of(unit))
+        by_host.setdefault(unit.host, []).append(UnitAnswer.of(unit))
     return by_host
