@@ -207,7 +207,7 @@ class Command:
         count = " (attempt %d of %d)" % (attempt, last) if retries else ""
         return error("%s: %s%s" % (self._name(), why, count), self.log.text())
 
-    def _unusable(self, outcome: process.Outcome) -> str:
+    def _unusable(self, outcome: process.ProcessResult) -> str:
         """Return why another node can't use the output, "" if it can or if none does."""
         if not self.keep:
             return ""
@@ -222,7 +222,7 @@ class Command:
     def _name(self) -> str:
         return self.log.name or self.argv[0]
 
-    def _failure(self, outcome: process.Outcome, start: int) -> str:
+    def _failure(self, outcome: process.ProcessResult, start: int) -> str:
         """Return why an attempt failed, "" if it succeeded.
 
         :param start: the size of the log before the attempt

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from statecfg.cli import exit_codes, file_types, known_facts, options
-from statecfg.cli.options import Command, ConnectionOptions, Output, Selection, take
+from statecfg.cli.options import Command, ConnectionOptions, OutputOptions, Selection, take
 
 if TYPE_CHECKING:
     from statecfg.cli.session import Finished
@@ -74,7 +74,7 @@ def command(
         found["variables"] += explaining.variables(name)
         found["hosts"] += explaining.hosts(name)
         names |= explaining.names()
-    finished = _asked(name, works, found, how, Output(json=as_json, no_color=no_color)) if ledger else None
+    finished = _asked(name, works, found, how, OutputOptions(json=as_json, no_color=no_color)) if ledger else None
     hosts = finished.report["hosts"].values() if finished is not None else ()
     if not any(found.values()) and not any(host.get("managed") or host["status"] != HostStatus.OK for host in hosts):
         detail = f"no node, variable or host is called {name}"
@@ -98,7 +98,7 @@ def command(
 
 
 def _asked(
-    name: str, works: list[Work], found: Mapping[str, list[Any]], how: ConnectionOptions, output: Output
+    name: str, works: list[Work], found: Mapping[str, list[Any]], how: ConnectionOptions, output: OutputOptions
 ) -> Finished:
     """Ask the ledgers: of the host if `name` is one; of the hosts that have a node; otherwise of all hosts.
 

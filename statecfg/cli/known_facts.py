@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from statecfg.facts import recorded
-from statecfg.facts.recorded import Recorded
+from statecfg.facts.recorded import StoredFacts
 from statecfg.problems import positions
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def seconds(text: str | None) -> float | None:
         raise click.BadParameter(f"{error}; such as P1D or PT12H", param_hint="'--max-fact-age'") from None
 
 
-def read(facts: str | None, playbook: Path, store: str | None = None) -> dict[str, Recorded]:
+def read(facts: str | None, playbook: Path, store: str | None = None) -> dict[str, StoredFacts]:
     """Return host → the facts that `--facts` selects.
 
     :param facts: the value of the option
@@ -55,7 +55,7 @@ def read(facts: str | None, playbook: Path, store: str | None = None) -> dict[st
     return dict(stored(playbook, store)) if facts == LAST else recorded.read(Path(facts))
 
 
-def stored(playbook: Path, store: str | None) -> Mapping[str, Recorded]:
+def stored(playbook: Path, store: str | None) -> Mapping[str, StoredFacts]:
     """Return host → the facts in the store.
 
     :raises StoreError: the store can't be used

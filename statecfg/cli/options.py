@@ -85,7 +85,7 @@ _SETTINGS = (*_DEFAULTS, "become", "become_user", "ssh_config", "accept_new_host
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputOptions:
     """What to show, and where.
 
     :param verbose: 0 to 2
@@ -119,12 +119,12 @@ def take(cls: type[Any], values: dict[str, Any]) -> Any:
     return cls(**{field.name: values.pop(field.name) for field in fields(cls) if field.name in values})
 
 
-def taken(values: dict[str, Any]) -> tuple[Selection, ConnectionOptions, Output]:
+def taken(values: dict[str, Any]) -> tuple[Selection, ConnectionOptions, OutputOptions]:
     """Remove the options of a run on hosts from click's values, and return them.
 
     :raises click.UsageError: two of them exclude each other
     """
-    chosen, how, output = take(Selection, values), take(ConnectionOptions, values), take(Output, values)
+    chosen, how, output = take(Selection, values), take(ConnectionOptions, values), take(OutputOptions, values)
     if output.json and output.json_lines:
         raise click.UsageError("--json and --json-lines both write to standard output: use one of them.")
     if output.json or output.json_lines:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from statecfg.cli import lifecycle, session
-from statecfg.cli.options import ConnectionOptions, Output, Selection
+from statecfg.cli.options import ConnectionOptions, OutputOptions, Selection
 from statecfg.remote.graph.names import HostStatus
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def apply(
     work: Work,
     chosen: Selection,
     how: ConnectionOptions,
-    output: Output,
+    output: OutputOptions,
     no_hooks: bool,
     store: str | None,
 ) -> tuple[Finished, Sequence[str]]:

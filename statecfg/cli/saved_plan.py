@@ -14,7 +14,7 @@ from typing import Any
 from statecfg import dialects
 from statecfg.cli import saved_selection, session
 from statecfg.cli.main import VERSION
-from statecfg.cli.options import ConnectionOptions, Output, Selection
+from statecfg.cli.options import ConnectionOptions, OutputOptions, Selection
 from statecfg.cli.session import Finished
 from statecfg.playbook.project import Project
 from statecfg.problems import inputs
@@ -22,7 +22,7 @@ from statecfg.problems.inputs import Inputs
 from statecfg.remote.graph.names import HookStatus, HostStatus
 from statecfg.run.job import Job
 from statecfg.run.prepare import Work
-from statecfg.run.report_model import Host
+from statecfg.run.report_model import HostData
 from statecfg.run.saved.model import SavedPlan
 
 STDIN = "-"
@@ -100,7 +100,7 @@ def apply(
     data: bytes,
     requested: Selection,
     how: ConnectionOptions,
-    output: Output,
+    output: OutputOptions,
     *,
     directory: str | None,
     agreed: bool,
@@ -301,7 +301,7 @@ def _same_store(here: _Here, store: str | None) -> None:
         raise differences.stale(here.name, [difference], help)
 
 
-def _refusal(differs: Sequence[str], report: Host, called: Sequence[Mapping[str, Any]]) -> Host:
+def _refusal(differs: Sequence[str], report: HostData, called: Sequence[Mapping[str, Any]]) -> HostData:
     """Return the report of a host that was refused without contacting it.
 
     :param differs: the differences from the plan
@@ -325,7 +325,7 @@ def _refusal(differs: Sequence[str], report: Host, called: Sequence[Mapping[str,
     return host
 
 
-def _stale(host: Host, report: Host) -> Host:
+def _stale(host: HostData, report: HostData) -> HostData:
     """Return a host's report. If the host refused the plan, add the differences from its `report` in the plan."""
     from statecfg.run.saved import hosts
 

@@ -9,7 +9,7 @@ import click
 
 from statecfg import dialects
 from statecfg.cli import exit_codes, options, printing
-from statecfg.cli.options import ConnectionOptions, Output, take
+from statecfg.cli.options import ConnectionOptions, OutputOptions, take
 from statecfg.cli.service_store import ServiceStore
 from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
 from statecfg.problems import InvalidInput, problem, suggest
@@ -181,7 +181,7 @@ def resolved(store: str | None, /, unit: str, retry: bool, **values: Any) -> int
     run again.
     """
     how: ConnectionOptions = take(ConnectionOptions, values)
-    output: Output = take(Output, values)
+    output: OutputOptions = take(OutputOptions, values)
     from statecfg.store import services
 
     with ServiceStore(store) as opened:

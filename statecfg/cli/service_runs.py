@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from statecfg.cli.options import ConnectionOptions, Output, Selection
+from statecfg.cli.options import ConnectionOptions, OutputOptions, Selection
 
 
-def retry(playbook: Path, how: ConnectionOptions, output: Output, store: str | None) -> int:
+def retry(playbook: Path, how: ConnectionOptions, output: OutputOptions, store: str | None) -> int:
     """Run the pending hooks of a playbook's units and return the exit code.
 
     It changes no resources. The next apply takes in changed declarations of services.

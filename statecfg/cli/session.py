@@ -16,7 +16,7 @@ import click
 
 from statecfg.cli import exit_codes, known_facts, next_command, preflight, show
 from statecfg.cli.interrupt import Interrupts, confirmed, interactive
-from statecfg.cli.options import ConnectionOptions, Output, Selection
+from statecfg.cli.options import ConnectionOptions, OutputOptions, Selection
 from statecfg.cli.vars import extra_vars
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.remote.machine.redact import Redactor
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from statecfg.run.job import Job
     from statecfg.run.options import Expected
     from statecfg.run.prepare import Choice, Work
-    from statecfg.run.report_model import Host as HostData
-    from statecfg.run.report_model import Report
+    from statecfg.run.report_model import HostData, Report
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class _Masks(Redactor):
 class _Interaction:
     """Callbacks of a run: its progress, and the question before an apply."""
 
-    def __init__(self, work: Work, output: Output, interrupts: Interrupts) -> None:
+    def __init__(self, work: Work, output: OutputOptions, interrupts: Interrupts) -> None:
         self.interrupts = interrupts
         self.redactor, self.output, self.work = _Masks(work.secrets), output, work
         self.declined = self.asked = False
@@ -195,7 +194,7 @@ def run(
     work: Work,
     mode: str,
     how: ConnectionOptions,
-    output: Output,
+    output: OutputOptions,
     *,
     expected: Expected | None = None,
     asks: bool = False,
@@ -326,12 +325,12 @@ def _open_passwords(work: Work) -> None:
             raise click.UsageError(f"{host.name} needs a password that this command does not read: pass -K.")
 
 
-def detail(output: Output) -> Detail:
+def detail(output: OutputOptions) -> Detail:
     """Return the level of detail for the views."""
     return Detail(verbose=output.verbose > 0, full=output.diff)
 
 
-def show_plan(finished: Finished, output: Output, arguments: Sequence[str]) -> None:
+def show_plan(finished: Finished, output: OutputOptions, arguments: Sequence[str]) -> None:
     """Show a plan and the command that applies it.
 
     :param arguments: the arguments of `statecfg apply` in that command
@@ -372,7 +371,7 @@ def agreed() -> bool:
     return next_command.written("yes")
 
 
-def end(finished: Finished, output: Output, problems: Sequence[str] = ()) -> int:
+def end(finished: Finished, output: OutputOptions, problems: Sequence[str] = ()) -> int:
     """Show the outcome of a run and the store's problems; return the exit code."""
     for text in problems:
         click.echo(f"error: {text}", err=True)
@@ -386,7 +385,7 @@ def end(finished: Finished, output: Output, problems: Sequence[str] = ()) -> int
     return code
 
 
-def show_outcome(finished: Finished, output: Output) -> None:
+def show_outcome(finished: Finished, output: OutputOptions) -> None:
     """Show what an apply did. Include the differences unless the user already saw them in the plan."""
     level = detail(output)._replace(done=not finished.asked)
     show.report(finished.report, outcome_lines(finished.report, level, finished.seconds), output)

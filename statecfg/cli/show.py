@@ -13,7 +13,7 @@ from typing import TextIO
 import click
 
 from statecfg.cli import exit_codes
-from statecfg.cli.options import Output
+from statecfg.cli.options import OutputOptions
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.machine import durable
 from statecfg.run.report_model import Report
@@ -21,7 +21,7 @@ from statecfg.views import stream
 from statecfg.views.lines import Line
 
 
-def lines(content: Iterable[Line], output: Output, target: TextIO | None = None) -> None:
+def lines(content: Iterable[Line], output: OutputOptions, target: TextIO | None = None) -> None:
     """Write lines for people to `target`. Default: stdout, or stderr if stdout receives JSON."""
     to = target or (sys.stderr if output.json or output.json_lines else sys.stdout)
     stream.write(content, to, stream.coloured(to, output.no_color))
@@ -43,7 +43,7 @@ def telling(code: int) -> Iterator[None]:
         raise
 
 
-def report(document: Report, content: Iterable[Line], output: Output) -> None:
+def report(document: Report, content: Iterable[Line], output: OutputOptions) -> None:
     """Write a report to the requested files, and as JSON, JSON lines or lines for people to stdout.
 
     :param document: the report, redacted
@@ -65,7 +65,7 @@ def report(document: Report, content: Iterable[Line], output: Output) -> None:
         raise next((problem for problem in failed if isinstance(problem, BrokenPipeError)), failed[0])
 
 
-def _to_stdout(document: Report, content: Iterable[Line], output: Output) -> None:
+def _to_stdout(document: Report, content: Iterable[Line], output: OutputOptions) -> None:
     try:
         if output.stream is not None:
             output.stream.end(document)
@@ -83,7 +83,7 @@ def _to_stdout(document: Report, content: Iterable[Line], output: Output) -> Non
         raise Unwritten(f"standard output: {problem.strerror}") from problem
 
 
-def _files(document: Report, output: Output) -> Iterator[tuple[str, Iterable[str]]]:
+def _files(document: Report, output: OutputOptions) -> Iterator[tuple[str, Iterable[str]]]:
     if output.json_into:
         from statecfg.views import as_json
 

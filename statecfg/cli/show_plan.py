@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from statecfg.cli import exit_codes, file_types, options
-from statecfg.cli.options import Command, Output
+from statecfg.cli.options import Command, OutputOptions
 
 EXAMPLES = """
 statecfg show web.plan               what would change, who planned it, when, and from which commit
@@ -36,7 +36,7 @@ def command(plan: str, verbose: int, diff: bool, markdown: bool, as_json: bool, 
     if as_json and markdown:
         raise click.UsageError("--json and --markdown can't be combined.")
     plan_data = plan_file.parse(saved_plan.content(plan), saved_plan.label(plan), VERSION)
-    output = Output(verbose=verbose, diff=diff, json=as_json, no_color=no_color)
+    output = OutputOptions(verbose=verbose, diff=diff, json=as_json, no_color=no_color)
     if markdown:
         from statecfg.views import saved_markdown
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from statecfg.remote.machine.redact import Redactor
     from statecfg.run.fleet import Options
     from statecfg.run.prepare import Work
-    from statecfg.run.report_model import Host
+    from statecfg.run.report_model import HostData
     from statecfg.views.json_stream import JsonStream
 
 
@@ -39,7 +39,7 @@ class Streamed:
         self._stream, self._work, self._redactor, self._events = stream, work, redactor, events
         self._options = options
         self._lock = threading.Lock()
-        self._early: list[tuple[str, Host]] | None = []  # hosts that finish before the stream begins
+        self._early: list[tuple[str, HostData]] | None = []  # hosts that finish before the stream begins
         if stream is not None and stream.at_once:
             self.begin()
 
@@ -56,7 +56,7 @@ class Streamed:
         for name, report in early:
             self._write(self._stream, name, report)
 
-    def finished(self, name: str, report: Host) -> None:
+    def finished(self, name: str, report: HostData) -> None:
         """Write a host, or keep it until the stream begins."""
         if self._stream is None:
             return
@@ -66,7 +66,7 @@ class Streamed:
                 return
         self._write(self._stream, name, report)
 
-    def _write(self, stream: JsonStream, name: str, finished: Host) -> None:
+    def _write(self, stream: JsonStream, name: str, finished: HostData) -> None:
         from statecfg.cli import known_facts
 
         report: Any = {"hosts": {name: finished}}
@@ -77,12 +77,12 @@ class Streamed:
             hook_failure.add_called(host, name, self._options.mode, self._events)
         stream.host(name, lambda: self._masked(name, host), not later and not _may_change(host, self._options))
 
-    def _masked(self, name: str, host: Any) -> Host:
-        masked: Host = self._redactor.report({"hosts": {name: host}})["hosts"][name]
+    def _masked(self, name: str, host: Any) -> HostData:
+        masked: HostData = self._redactor.report({"hosts": {name: host}})["hosts"][name]
         return masked
 
 
-def _may_change(host: Host, options: Options) -> bool:
+def _may_change(host: HostData, options: Options) -> bool:
     """Return whether the end of the run adds to the report of a host.
 
     A host that refuses its saved plan is compared with it. If this run holds the host's lock under another name, the

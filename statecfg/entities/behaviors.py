@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from statecfg.entities import disclosure, functions, playbooks, processes, selection, webhook
-from statecfg.entities.invocation import FAILED, Invocation, Outcome, Update
+from statecfg.entities.invocation import FAILED, BehaviorResult, Invocation, Update
 from statecfg.entities.work import major_code, storable
 from statecfg.playbook.project import Project
 from statecfg.problems import suggest
@@ -103,7 +103,7 @@ def run(
     stop: threading.Event,
     update: Report,
     token: Callable[[], str],
-) -> Outcome | None:
+) -> BehaviorResult | None:
     """Run a behavior and return its outcome; None if it was stopped and must run again.
 
     :param store: URL of the store, for runs of playbooks; "" for the project's
@@ -117,7 +117,7 @@ def run(
     mask = Redactor(dict(secrets(execution))).value
     if problems:
         public = f"The behavior's definition is no longer valid. {disclosure.ASK}"
-        return replace(Outcome.failed("; ".join(problems), "RDE_INVALID_BEHAVIOR_EXECUTION"), public=public)
+        return replace(BehaviorResult.failed("; ".join(problems), "RDE_INVALID_BEHAVIOR_EXECUTION"), public=public)
     properties: Mapping[str, Any] = execution.get("execution_properties") or {}
     seconds = float(properties.get("invocation_timeout", TIMEOUT))
     act_as = token() if properties.get("actAsToken") is True else None
@@ -129,7 +129,7 @@ def run(
 
     behavior_type = execution.get("type")
     if behavior_type == "noop":
-        outcome: Outcome | None = _noop(invocation, properties)
+        outcome: BehaviorResult | None = _noop(invocation, properties)
     elif behavior_type == "WebHook":
         outcome = webhook.run(invocation, seconds, tell, act_as)
     elif behavior_type == "Function":
@@ -138,13 +138,13 @@ def run(
         outcome = _playbook(invocation, project, store, seconds, stop, tell)
     else:
         message = f"behaviors of the type {behavior_type!r} can't be run here: noop, WebHook, Function and Playbook can"
-        outcome = Outcome.failed(message, UNSUPPORTED, 501)
+        outcome = BehaviorResult.failed(message, UNSUPPORTED, 501)
     try:
         if outcome is not None:
             outcome = replace(outcome, result=storable(mask(outcome.result)), error=storable(mask(outcome.error)))
         return outcome
     except RecursionError:
-        return Outcome.failed("the result is nested too deeply")
+        return BehaviorResult.failed("the result is nested too deeply")
 
 
 def secrets(value: Any, name: str = "secret") -> Iterator[tuple[str, str]]:
@@ -169,29 +169,29 @@ def _texts(value: Any, name: str) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-def _noop(invocation: Invocation, properties: Mapping[str, Any]) -> Outcome:
+def _noop(invocation: Invocation, properties: Mapping[str, Any]) -> BehaviorResult:
     """Return the outcome that the behavior declares; by default, its input."""
     error = properties.get("returnError")
     if isinstance(error, Mapping):
-        return Outcome.failed(
+        return BehaviorResult.failed(
             str(error.get("message") or "the behavior reported a failure"),
             str(error.get("minorErrorCode") or FAILED),
             major_code(error.get("majorErrorCode")),
         )
     if "returnValue" in properties:
-        return Outcome(True, properties["returnValue"])
+        return BehaviorResult(True, properties["returnValue"])
     result = {
         "arguments": dict(invocation.arguments),
         "entityId": invocation.entity.id,
         "typeId": invocation.entity.type,
         "entity": dict(invocation.entity.content),
     }
-    return Outcome(True, result)
+    return BehaviorResult(True, result)
 
 
 def _function(
     invocation: Invocation, project: Project, seconds: float, stop: threading.Event, update: Report, token: str | None
-) -> Outcome | None:
+) -> BehaviorResult | None:
     context: dict[str, Any] = {
         "entity_id": invocation.entity.id,
         "entity_name": invocation.entity.name,
@@ -204,7 +204,7 @@ def _function(
         "properties": dict(invocation.execution.get("execution_properties") or {}),
         "token": token,
     }
-    request: functions.Request = {
+    request: functions.FunctionRequest = {
         "do": "function",
         "root": str(project.root),
         "id": invocation.execution["id"],
@@ -222,24 +222,24 @@ def _function(
     ended = processes.run(request, project.root, seconds, stop, tell)
     if ended.stopped:
         return None
-    answer: functions.CallResult = {"ok": False, "error": f"{request['id']}: {ended.reason}"}
+    answer: functions.FunctionResult = {"ok": False, "error": f"{request['id']}: {ended.reason}"}
     if ended.answer is not None:
         answer = ended.answer
     texts = [reported, ended.output.rstrip("\n"), answer.get("where", "")]
     details = "\n".join(filter(None, texts))
     update({"details": disclosure.without_path(details, project.root), "log": details})
     if answer["ok"]:
-        return Outcome(True, answer["result"])
+        return BehaviorResult(True, answer["result"])
     public = disclosure.without_path(answer["error"], project.root)
-    return replace(Outcome.failed(answer["error"]), public=None if public == answer["error"] else public)
+    return replace(BehaviorResult.failed(answer["error"]), public=None if public == answer["error"] else public)
 
 
 def _playbook(
     invocation: Invocation, project: Project, store: str, seconds: float, stop: threading.Event, update: Report
-) -> Outcome | None:
+) -> BehaviorResult | None:
     execution = invocation.execution
     properties = dict(execution.get("execution_properties") or {})
-    request: playbooks.Request = {
+    request: playbooks.PlaybookRequest = {
         "do": "playbook",
         "root": str(project.root),
         "id": execution["id"],
@@ -261,9 +261,9 @@ def _playbook(
     if ended.answer is None:
         update({"log": output})
         public = f"The playbook did not finish: {ended.reason}. {disclosure.ASK}"
-        return replace(Outcome.failed(f"{execution['id']}: {ended.reason}"), public=public)
-    answer: playbooks.RunsResult = ended.answer
+        return replace(BehaviorResult.failed(f"{execution['id']}: {ended.reason}"), public=public)
+    answer: playbooks.PlaybookResult = ended.answer
     update({"details": answer["details"], "log": "\n".join(filter(None, (answer["log"], output)))})
     if answer["ok"]:
-        return Outcome(True, answer["result"])
-    return replace(Outcome.failed(answer["error"]), result=answer["result"], public=answer["public"])
+        return BehaviorResult(True, answer["result"])
+    return replace(BehaviorResult.failed(answer["error"]), result=answer["result"], public=answer["public"])

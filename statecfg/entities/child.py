@@ -26,7 +26,7 @@ def main(descriptor: int) -> int:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
-    request: functions.Request | playbooks.Request = json.loads(requests.readline())
+    request: functions.FunctionRequest | playbooks.PlaybookRequest = json.loads(requests.readline())
     threading.Thread(target=_end_with, args=(requests,), daemon=True).start()
     lock = threading.Lock()
     with os.fdopen(descriptor, "wb", buffering=0) as frames:
@@ -40,8 +40,8 @@ def main(descriptor: int) -> int:
 
 
 def _result(
-    request: functions.Request | playbooks.Request, update: Callable[[Update], None]
-) -> functions.CallResult | playbooks.RunsResult:
+    request: functions.FunctionRequest | playbooks.PlaybookRequest, update: Callable[[Update], None]
+) -> functions.FunctionResult | playbooks.PlaybookResult:
     if request["do"] == "function":
         from statecfg.entities import functions
 

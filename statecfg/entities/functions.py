@@ -28,7 +28,7 @@ LARGEST = 1 << 20  # bytes of a result as JSON
 _ID = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)\Z", re.ASCII)
 
 
-class Request(TypedDict):
+class FunctionRequest(TypedDict):
     """A request to call a function.
 
     `root`: the project's directory. `id`: MODULE:FUNCTION. `context`: the fields of a `Context` but `_update`.
@@ -42,7 +42,7 @@ class Request(TypedDict):
     context: Mapping[str, Any]
 
 
-class CallResult(TypedDict):
+class FunctionResult(TypedDict):
     """What a function returned, or its error and the lines of the project that led to it."""
 
     ok: bool
@@ -146,7 +146,7 @@ def _names(tree: ast.Module) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
-def call(request: Request, update: Callable[[Update], None]) -> CallResult:
+def call(request: FunctionRequest, update: Callable[[Update], None]) -> FunctionResult:
     """Call the function that a request names; return its answer.
 
     It raises nothing: an error in the user's code becomes the answer.

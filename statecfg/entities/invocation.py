@@ -96,7 +96,7 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class BehaviorResult:
     """The result of a behavior.
 
     :param ok: whether it succeeded

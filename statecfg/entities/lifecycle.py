@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 from statecfg.entities import access, bodies, rows, schemas, urn, work
 from statecfg.entities.calls import Calls, listed
 from statecfg.entities.filters import Field
-from statecfg.entities.invocation import Outcome
+from statecfg.entities.invocation import BehaviorResult
 from statecfg.entities.model import (
     CREATE,
     DELETE,
@@ -219,7 +219,7 @@ class EntityCalls(Calls):
                 return _task(connection, work.queue(connection, principal, entity, DELETE, text, job, now))
             task = work.add_task(connection, principal, entity, DELETE, text, now)
             work.remove(connection, entity)
-            work.finish(connection, task, now, Outcome(True))
+            work.finish(connection, task, now, BehaviorResult(True))
             return _task(connection, task)
 
         return self.store.attempt(delete)

@@ -30,14 +30,13 @@ if TYPE_CHECKING:
     from statecfg.playbook.project import Project
     from statecfg.run.job import Job
     from statecfg.run.prepare import Choice, Work
-    from statecfg.run.report_model import Host as HostData
-    from statecfg.run.report_model import Report
+    from statecfg.run.report_model import HostData, Report
 
 _VARIABLES = ("entity", "entity_id", "entity_name", "arguments")  # of the playbook, from the request
 REASONS = 5  # maximum number of failed nodes per host in an error
 
 
-class Request(TypedDict):
+class PlaybookRequest(TypedDict):
     """A request to run a playbook for an entity.
 
     `root`: a directory of the project. `id`: the path of the playbook in it. `rejected`: whether the type's schema
@@ -60,7 +59,7 @@ class Request(TypedDict):
     seconds: float
 
 
-class RunsResult(TypedDict):
+class PlaybookResult(TypedDict):
     """The result of the runs. `error` and `log` are for administrators, `public` and `details` for users."""
 
     ok: bool
@@ -75,7 +74,7 @@ class RunsResult(TypedDict):
 class _Order:
     """A request with its project and the options of its run."""
 
-    request: Request
+    request: PlaybookRequest
     project: Project
     choice: Choice
     owner: str
@@ -94,7 +93,7 @@ class _Order:
         return self.request["store"] or None
 
 
-def run(request: Request, update: Callable[[Update], None], cancel: threading.Event) -> RunsResult:
+def run(request: PlaybookRequest, update: Callable[[Update], None], cancel: threading.Event) -> PlaybookResult:
     """Execute a request; return the answer.
 
     :param update: receives progress of the task
@@ -117,7 +116,7 @@ def run(request: Request, update: Callable[[Update], None], cancel: threading.Ev
     return _result(reports, [text for texts in failed.values() for text in texts], public)
 
 
-def _order(request: Request, update: Callable[[Update], None], cancel: threading.Event) -> _Order:
+def _order(request: PlaybookRequest, update: Callable[[Update], None], cancel: threading.Event) -> _Order:
     """Find the project of a request and build the options of its run.
 
     :raises InvalidInput: the project or a property is invalid
@@ -323,7 +322,7 @@ def _without_contents(report: Report) -> Report:
 # Results and their texts
 
 
-def _result(reports: Sequence[Report], failures: Sequence[str], public: str) -> RunsResult:
+def _result(reports: Sequence[Report], failures: Sequence[str], public: str) -> PlaybookResult:
     """Return the answer to a request.
 
     :param failures: the errors, for administrators; [] if the request succeeded

@@ -32,7 +32,7 @@ GRACE = 5.0  # seconds between TERM and KILL
 class Ended:
     """How a child ended.
 
-    :param answer: its result (`functions.CallResult` or `playbooks.RunsResult`); None if it ended without one
+    :param answer: its result (`functions.FunctionResult` or `playbooks.PlaybookResult`); None if it ended without one
     :param output: what it printed, the newest 64 KiB
     :param reason: why there is no result; "" if there is one
     :param stopped: whether it was stopped because this process stops

@@ -9,7 +9,7 @@ from typing import Any
 from statecfg.entities import rows, urn, work
 from statecfg.entities.calls import Calls, listed
 from statecfg.entities.filters import Field
-from statecfg.entities.invocation import Invocation, Outcome
+from statecfg.entities.invocation import BehaviorResult, Invocation
 from statecfg.entities.model import Page, Principal, Query, Task
 from statecfg.entities.problems import forbidden
 from statecfg.store import records
@@ -107,7 +107,7 @@ class TaskCalls(Calls):
 
         return self.store.attempt(step)
 
-    def enter_outcome(self, task_id: str, invocation_id: str, outcome: Outcome) -> bool:
+    def enter_outcome(self, task_id: str, invocation_id: str, outcome: BehaviorResult) -> bool:
         """Record the outcome of an invocation and its consequences, in one transaction.
 
         :param task_id: the claimed task

@@ -20,7 +20,7 @@ from typing import Any, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
 from statecfg.entities import disclosure, payload
-from statecfg.entities.invocation import Error, Invocation, Outcome, Update
+from statecfg.entities.invocation import BehaviorResult, Error, Invocation, Update
 from statecfg.entities.work import major_code
 from statecfg.hooks.http.exchange import Answer, Unanswered, exchange
 
@@ -103,7 +103,9 @@ def _loopback(host: str) -> bool:
         return False
 
 
-def run(invocation: Invocation, seconds: float, update: Callable[[Update], None], token: str | None = None) -> Outcome:
+def run(
+    invocation: Invocation, seconds: float, update: Callable[[Update], None], token: str | None = None
+) -> BehaviorResult:
     """Send the request and return the outcome.
 
     :param seconds: time limit for the whole exchange
@@ -190,8 +192,8 @@ def _host(parts: SplitResult) -> str:
     return re.sub(r":\d*\Z", "", parts.netloc)
 
 
-def _failed(message: str, code: int = 500) -> Outcome:
-    return Outcome.failed(message, FAILED, code)
+def _failed(message: str, code: int = 500) -> BehaviorResult:
+    return BehaviorResult.failed(message, FAILED, code)
 
 
 @dataclass
@@ -200,7 +202,7 @@ class _Reading:
 
     update: Callable[[Update], None]
     parts: _Parts | None = None
-    done: Outcome | None = None
+    done: BehaviorResult | None = None
     seen: int = 0
 
     def listen(self, content_type: str, piece: bytes) -> bool:
@@ -219,16 +221,16 @@ class _Reading:
             content_type, body = _split(part)
             self.done = self._reported(content_type, body)
 
-    def _reported(self, content_type: str, body: bytes) -> Outcome | None:
+    def _reported(self, content_type: str, body: bytes) -> BehaviorResult | None:
         """Return the outcome that an answer, or one of its parts, reports; None if the task continues."""
         media = _media(content_type)
         if media == TASK:
             return self._task(body)
         if media.startswith("text/") or not content_type.strip():
-            return Outcome(True, body.decode("utf-8", "replace"))
+            return BehaviorResult(True, body.decode("utf-8", "replace"))
         return _failed(f"the webhook's answer has the content type {media!r}; it must be text, {TASK} or multipart")
 
-    def _task(self, body: bytes) -> Outcome | None:
+    def _task(self, body: bytes) -> BehaviorResult | None:
         try:
             task = json.loads(body)
         except (ValueError, RecursionError):
@@ -240,12 +242,12 @@ class _Reading:
         content = result.get("resultContent") if isinstance(result, dict) else result
         self.update(_progress(task))
         if status == "success":
-            return Outcome(True, content)
+            return BehaviorResult(True, content)
         if status in _OVER:
-            return Outcome(False, content, _error(task.get("error"), str(status)))
+            return BehaviorResult(False, content, _error(task.get("error"), str(status)))
         return None
 
-    def outcome(self, answer: Answer) -> Outcome:
+    def outcome(self, answer: Answer) -> BehaviorResult:
         """Return the outcome of the whole answer."""
         if answer.status != 200:
             text = f": {_clip(answer.body)}" if answer.body else ""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from statecfg.entities import model, rows, schemas, selection, urn
-from statecfg.entities.invocation import FAILED, Invocation, InvocationTasks, InvokedEntity, Outcome
+from statecfg.entities.invocation import FAILED, BehaviorResult, Invocation, InvocationTasks, InvokedEntity
 from statecfg.entities.model import (
     DELETE,
     ERROR,
@@ -109,7 +109,7 @@ def queue(
     )
 
 
-def finish(connection: Connection, id: str, now: float, outcome: Outcome) -> None:
+def finish(connection: Connection, id: str, now: float, outcome: BehaviorResult) -> None:
     """Record that a task has ended. If the outcome has a public message, the task's log gets the original one."""
     values = {"status": SUCCESS if outcome.ok else ERROR, "ended": now, "due": None, "worker": ""}
     error = None if outcome.ok else outcome.error or failed("It failed.").error
@@ -126,9 +126,9 @@ def finish(connection: Connection, id: str, now: float, outcome: Outcome) -> Non
         entity_queue.forget_old(connection)
 
 
-def failed(message: str, minor_code: str = FAILED) -> Outcome:
+def failed(message: str, minor_code: str = FAILED) -> BehaviorResult:
     """Return the outcome of a task that could not do its work."""
-    return Outcome.failed(message, minor_code, 400)
+    return BehaviorResult.failed(message, minor_code, 400)
 
 
 def major_code(given: Any) -> int:
@@ -165,7 +165,7 @@ def resolve(connection: Connection, entity: Row[Any], now: float) -> Any:
     state = RESOLUTION_ERROR if message else RESOLVED
     if (entity.state, entity.message) != (state, message):
         entity = change(connection, entity, now, state=state, message=message)
-    outcome = failed(message, CANNOT_RESOLVE) if message else Outcome(True)
+    outcome = failed(message, CANNOT_RESOLVE) if message else BehaviorResult(True)
     for row in records.every(connection, tables.task, entity=entity.id, name=model.CREATE, ended=None):
         finish(connection, row.id, now, outcome)
     return entity
@@ -187,7 +187,7 @@ def advance(connection: Connection, task: Row[Any], now: float) -> Invocation | 
     entity = records.find(connection, tables.entity, id=task.entity)
     if entity is None:
         # It was deleted without hooks in the meantime. A deletion has succeeded, any other task has failed.
-        gone = Outcome(True) if task.name == DELETE else failed("The entity was deleted.", "RDE_ENTITY_GONE")
+        gone = BehaviorResult(True) if task.name == DELETE else failed("The entity was deleted.", "RDE_ENTITY_GONE")
         _end(connection, task, now, gone)
         return None
     if task.work["do"] in ("create", "update") and entity.state == IN_DELETION:
@@ -224,7 +224,7 @@ def _reject(connection: Connection, task: Row[Any], entity: Row[Any], invocation
     finish(connection, task.id, now, outcome)
 
 
-def enter_outcome(connection: Connection, task: Row[Any], invocation: str, outcome: Outcome, now: float) -> bool:
+def enter_outcome(connection: Connection, task: Row[Any], invocation: str, outcome: BehaviorResult, now: float) -> bool:
     """Record the outcome of the current step of a task (a row); return False if this is not its current step."""
     if task.ended is not None or not task.work or task.work.get("invocation") != invocation:
         return False
@@ -246,7 +246,7 @@ def enter_outcome(connection: Connection, task: Row[Any], invocation: str, outco
         else:
             if entity is not None:
                 remove(connection, entity)
-            finish(connection, task.id, now, Outcome(True))
+            finish(connection, task.id, now, BehaviorResult(True))
     return True
 
 
@@ -266,12 +266,12 @@ def _allowed(connection: Connection, task: Row[Any], entity: Row[Any], now: floa
         # If the entity has changed since the request, maybe by the hook itself, keep that change.
         values = work["values"] if entity.revision == work["revision"] else {}
         change(connection, entity, now, **{**values, "state": IN_DELETION, "message": ""})
-        finish(connection, task.id, now, Outcome(True))
+        finish(connection, task.id, now, BehaviorResult(True))
         return
     hook = type_of(connection, entity).hooks.get(POST_DELETE) if work["hooks"] else None
     if hook is None:
         remove(connection, entity)
-        finish(connection, task.id, now, Outcome(True))
+        finish(connection, task.id, now, BehaviorResult(True))
         return
     if entity.state != IN_DELETION:
         entity = change(connection, entity, now, state=IN_DELETION, message="")
@@ -330,14 +330,14 @@ def _runs(connection: Connection, id: str, now: float) -> None:
     records.change(connection, tables.task, values, id=id, status=QUEUED)
 
 
-def _end(connection: Connection, task: Row[Any], now: float, outcome: Outcome) -> None:
+def _end(connection: Connection, task: Row[Any], now: float, outcome: BehaviorResult) -> None:
     """End a task and its current step, which will not run."""
     if task.work.get("task", task.id) != task.id:
         finish(connection, task.work["task"], now, failed("The entity was deleted.", "RDE_ENTITY_GONE"))
     finish(connection, task.id, now, outcome)
 
 
-def _hook_failed(hook: str, outcome: Outcome) -> str:
+def _hook_failed(hook: str, outcome: BehaviorResult) -> str:
     message = outcome.public or (outcome.error["message"] if outcome.error else "")
     return f"{hook} hook failed: {plain(message or 'no reason was given')}"
 

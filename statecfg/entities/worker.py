@@ -14,7 +14,7 @@ import uuid
 from dataclasses import replace
 
 from statecfg.entities import behaviors, disclosure
-from statecfg.entities.invocation import Invocation, Outcome, Update
+from statecfg.entities.invocation import BehaviorResult, Invocation, Update
 from statecfg.entities.model import Principal, Task
 from statecfg.entities.operations import Operations
 from statecfg.entities.problems import ApiError
@@ -123,7 +123,7 @@ class Worker:
             self.operations.release(task_id, name)
             self.wake()
 
-    def _enter_outcome(self, invocation: Invocation, outcome: Outcome, lease: _Lease) -> None:
+    def _enter_outcome(self, invocation: Invocation, outcome: BehaviorResult, lease: _Lease) -> None:
         """Record an outcome. Retry while this worker has the lease: a busy store must not cause a second run."""
         entered = outcome
         while True:
@@ -140,7 +140,7 @@ class Worker:
                 log.exception("statecfg has a bug: it cannot record the outcome of a task")
                 entered = _bug(problem)
 
-    def _invoke(self, invocation: Invocation, lease: _Lease) -> Outcome | None:
+    def _invoke(self, invocation: Invocation, lease: _Lease) -> BehaviorResult | None:
         """Run one invocation; return its outcome, None if it was stopped."""
         news = _News(self.operations, invocation.id)
         store = self.operations.store.address
@@ -162,9 +162,9 @@ class Worker:
             news.flush()
 
 
-def _bug(problem: Exception) -> Outcome:
+def _bug(problem: Exception) -> BehaviorResult:
     name = type(problem).__name__
-    outcome = Outcome.failed(f"{name}: {problem}; this is a bug in statecfg", "INTERNAL_SERVER_ERROR")
+    outcome = BehaviorResult.failed(f"{name}: {problem}; this is a bug in statecfg", "INTERNAL_SERVER_ERROR")
     return replace(outcome, public=f"statecfg has a bug: {name}. {disclosure.ASK}")
 
 

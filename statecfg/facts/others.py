@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from statecfg.facts.catalogue import Facts
-from statecfg.facts.reading import CURRENT, KnownHost, KnownHosts, Reading
+from statecfg.facts.reading import CURRENT, InventoryView, KnownHost, Reading
 from statecfg.facts.variables import Vars
 from statecfg.facts.view import CurrentFacts
 from statecfg.problems import InvalidInput, Problem, positions, problem, suggest
@@ -162,7 +162,7 @@ def _name(key: object) -> str:
     return str(key) if isinstance(key, str) else str(getattr(key, "name", key))
 
 
-def _current() -> tuple[Reading, KnownHosts]:
+def _current() -> tuple[Reading, InventoryView]:
     """Return what the current evaluation has read, and the hosts that it can read.
 
     :raises InvalidInput: no definition is being evaluated

@@ -34,7 +34,7 @@ class KnownHost(Protocol):
         """The merged variables of its groups and its own."""
 
 
-class KnownHosts(Protocol):
+class InventoryView(Protocol):
     """The part of an inventory that definitions can read."""
 
     @property
@@ -73,7 +73,7 @@ class Reading:
         self,
         host: str,
         facts: Callable[[str], HostFacts] = lambda host: HostFacts(),
-        inventory: KnownHosts | None = None,
+        inventory: InventoryView | None = None,
         extra: Mapping[str, Any] = NO_VARS,
     ) -> None:
         self.host, self.inventory = host, inventory

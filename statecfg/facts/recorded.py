@@ -17,7 +17,7 @@ RECORD = "record them: statecfg facts HOST --record FILE"
 
 
 @dataclass(frozen=True)
-class Recorded:
+class StoredFacts:
     """The facts of one host that were collected earlier.
 
     :param values: name of a fact → value
@@ -37,7 +37,7 @@ def text(hosts: Mapping[str, Mapping[str, Any]]) -> str:
     return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def read(path: Path) -> dict[str, Recorded]:
+def read(path: Path) -> dict[str, StoredFacts]:
     """Return host → its facts in a file.
 
     :raises InvalidInput: the file can't be read, or it contains wrong facts
@@ -62,7 +62,7 @@ def read(path: Path) -> dict[str, Recorded]:
                 problems.append(problem("SC0522", f"{host}: {wrong}", RECORD, location))
     if problems:
         raise InvalidInput(problems)
-    return {host: Recorded(values, dict.fromkeys(values, float(at))) for host, values in hosts.items()}
+    return {host: StoredFacts(values, dict.fromkeys(values, float(at))) for host, values in hosts.items()}
 
 
 def age(seconds: float) -> str:

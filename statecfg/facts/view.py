@@ -9,7 +9,7 @@ from typing import Any, cast, get_args, get_origin
 
 from statecfg.facts.catalogue import OWN, Facts, fields_of, is_record
 from statecfg.facts.paths import Path, fact_of, is_item, written
-from statecfg.facts.recorded import Recorded, age
+from statecfg.facts.recorded import StoredFacts, age
 from statecfg.problems import InvalidInput, SourceLocation, positions, problem, suggest
 
 
@@ -184,7 +184,7 @@ class RecordedFacts(HostFacts):
     """
 
     def __init__(
-        self, host: str, recorded: Recorded, own: Collection[str], oldest: float | None, final: bool = False
+        self, host: str, recorded: StoredFacts, own: Collection[str], oldest: float | None, final: bool = False
     ) -> None:
         super().__init__(recorded.values, own)
         self.host, self.at, self.oldest, self.final = host, recorded.at, oldest, final

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Origins = Mapping[str, tuple[str, SourceLocation]]
 
 
-class Recorded(list[Node]):
+class RecordedNodes(list[Node]):
     """The nodes that were declared.
 
     :param play: the name of the play that declares them; "" for none
@@ -72,7 +72,7 @@ class Scope:
     play: str = ""
 
 
-_RECORDED: ContextVar[Recorded | None] = ContextVar("nodes declared", default=None)
+_RECORDED: ContextVar[RecordedNodes | None] = ContextVar("nodes declared", default=None)
 _LABELS: ContextVar[tuple[str, ...]] = ContextVar("labels of declared nodes", default=())
 _CONDITIONS: ContextVar[tuple[Condition, ...]] = ContextVar("conditions of declared nodes", default=())
 _ROLE: ContextVar[RoleUse | None] = ContextVar("role of declared nodes", default=None)
@@ -103,12 +103,12 @@ def scope(name: str, values: Mapping[str, Any], origins: Origins, outer: Scope |
 
 
 @contextlib.contextmanager
-def recording(play: str = "") -> Iterator[Recorded]:
+def recording(play: str = "") -> Iterator[RecordedNodes]:
     """Collect every node declared in the block, so that the caller can report nodes that are in no graph.
 
     :param play: the name of the play that is evaluated
     """
-    nodes = Recorded(play)
+    nodes = RecordedNodes(play)
     token = _RECORDED.set(nodes)
     try:
         yield nodes
@@ -116,7 +116,7 @@ def recording(play: str = "") -> Iterator[Recorded]:
         _RECORDED.reset(token)
 
 
-def current() -> Recorded | None:
+def current() -> RecordedNodes | None:
     """Return where the nodes of this block are collected; None if they are not collected."""
     return _RECORDED.get()
 

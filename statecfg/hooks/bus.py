@@ -24,7 +24,7 @@ from statecfg.hooks.store_problems import StoreProblems
 from statecfg.problems import InvalidInput, problem
 from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
-from statecfg.run.report_model import Host as HostData
+from statecfg.run.report_model import HostData
 from statecfg.store import StoreError, facts, hosts, left_hosts, opened, runs
 from statecfg.units import in_run
 from statecfg.units.state import Tell

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from statecfg.facts.recorded import Recorded
+from statecfg.facts.recorded import StoredFacts
 from statecfg.playbook.secret_keys import Keys
 
 
@@ -21,8 +21,8 @@ class KnownFacts:
     :param oldest: the maximum age of recorded facts in seconds; None for any age
     """
 
-    facts: Mapping[str, Recorded] = field(default_factory=dict)
-    stored: Callable[[], Mapping[str, Recorded]] | None = None
+    facts: Mapping[str, StoredFacts] = field(default_factory=dict)
+    stored: Callable[[], Mapping[str, StoredFacts]] | None = None
     oldest: float | None = None
 
 

@@ -24,8 +24,7 @@ from statecfg.run.host.gate import Gate, Pass
 from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.job import Job
 from statecfg.run.options import Access, Expected, Limits
-from statecfg.run.report_model import Host as HostData
-from statecfg.run.report_model import Report
+from statecfg.run.report_model import HostData, Report
 from statecfg.run.sessions import Sessions
 
 __all__ = ["Access", "Event", "Expected", "Limits", "Options", "Report", "RunHooks", "run"]

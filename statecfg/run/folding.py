@@ -7,7 +7,7 @@ import json
 import threading
 from typing import Any
 
-from statecfg.run.report_model import Host as HostData
+from statecfg.run.report_model import HostData
 
 _SHARED = ("layers", "removals", "left", "fingerprints", "facts", "owed", "hooks", "summary")
 

@@ -84,7 +84,7 @@ class Owed(TypedDict):
     run: NotRequired[str]
 
 
-class Host(TypedDict):
+class HostData(TypedDict):
     """A host. `status` is one of `HostStatus`, `summary` counts the nodes by outcome."""
 
     status: str
@@ -125,5 +125,5 @@ class Report(TypedDict):
     run: str
     mode: str
     playbook: str
-    hosts: dict[str, Host]
+    hosts: dict[str, HostData]
     left_hosts: NotRequired[list[LeftHost]]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.request import Request
-from statecfg.run.report_model import Host as HostData
+from statecfg.run.report_model import HostData
 
 WAIT = 0.5  # seconds; a wait without timeout would delay Ctrl-C
 

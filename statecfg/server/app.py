@@ -69,7 +69,7 @@ def _normal(scope: Scope) -> Scope:
     return {**scope, "path": path.rstrip("/") or "/", "headers": headers, "state": dict(scope.get("state") or {})}
 
 
-class Gate:
+class RequestGuard:
     """Middleware that refuses requests that a foreign web page may have sent, and identifies the caller of the others.
 
     Starlette's TrustedHostMiddleware is not enough: it responds with 400 in plain text instead of 403 in JSON, and
@@ -167,7 +167,7 @@ def create(
             Middleware(Boundary),
             # Starlette's own handler of Exception raises it again, so uvicorn would log it a second time.
             Middleware(ExceptionMiddleware, handlers={**handlers, HTTPException: _no_route}),
-            Middleware(Gate, guard),
+            Middleware(RequestGuard, guard),
         ],
         exception_handlers={HTTPException: _no_route},
     )

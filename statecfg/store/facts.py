@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from statecfg.facts.catalogue import NAMES, OWN, wrong_fact
-from statecfg.facts.recorded import Recorded
+from statecfg.facts.recorded import StoredFacts
 from statecfg.store import hosts
 from statecfg.store.connection import Connection, from_json, to_json
 from statecfg.store.database import Store
@@ -31,7 +31,7 @@ def keep(store: Store, name: str, values: Mapping[str, Any]) -> None:
         store.attempt(enter)
 
 
-def known(store: Store) -> dict[str, Recorded]:
+def known(store: Store) -> dict[str, StoredFacts]:
     """Return host → the facts that the store knows, with their times.
 
     These are the facts that definitions used, and those that every host sends when a playbook is applied.
@@ -56,4 +56,4 @@ def known(store: Store) -> dict[str, Recorded]:
             continue  # another version of statecfg stored it
         if host in values and at >= times[host].get(name, 0.0):
             values[host][name], times[host][name] = value, at
-    return {name: Recorded(facts, times[name]) for name, facts in values.items()}
+    return {name: StoredFacts(facts, times[name]) for name, facts in values.items()}

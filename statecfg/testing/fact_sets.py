@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from statecfg.facts import catalogue, recorded
-from statecfg.facts.recorded import Recorded
+from statecfg.facts.recorded import StoredFacts
 from statecfg.problems import InvalidInput, problem
 from statecfg.remote.graph.suggestions import did_you_mean
 
@@ -86,7 +86,7 @@ def fact_set(name: str) -> Mapping[str, Any]:
     return copy.deepcopy(dict(FACT_SETS[name]))
 
 
-def chosen(facts: str | Mapping[str, Any], root: Path) -> Mapping[str, Recorded]:
+def chosen(facts: str | Mapping[str, Any], root: Path) -> Mapping[str, StoredFacts]:
     """Return host → its facts, for any name of a host.
 
     :param facts: the name of a built-in set, a file that `statecfg facts --record` wrote, or the facts
@@ -96,7 +96,7 @@ def chosen(facts: str | Mapping[str, Any], root: Path) -> Mapping[str, Recorded]
     """
     if isinstance(facts, str):
         if not facts.endswith(".json"):
-            return _EveryHost(Recorded(fact_set(facts), {}))
+            return _EveryHost(StoredFacts(fact_set(facts), {}))
         hosts = recorded.read(root / facts)
         return _EveryHost(next(iter(hosts.values()))) if len(hosts) == 1 else hosts
     known = (*catalogue.NAMES, catalogue.OWN)
@@ -105,16 +105,16 @@ def chosen(facts: str | Mapping[str, Any], root: Path) -> Mapping[str, Recorded]
         if wrong:
             raise InvalidInput([problem("SC0522", f"the imagined host: {wrong}", did_you_mean(name, known))])
     own = {f"{catalogue.OWN}.{name}": value for name, value in facts.get(catalogue.OWN, {}).items()}
-    return _EveryHost(Recorded({**{name: facts[name] for name in facts if name != catalogue.OWN}, **own}, {}))
+    return _EveryHost(StoredFacts({**{name: facts[name] for name in facts if name != catalogue.OWN}, **own}, {}))
 
 
-class _EveryHost(Mapping[str, Recorded]):
+class _EveryHost(Mapping[str, StoredFacts]):
     """The same facts for every host."""
 
-    def __init__(self, facts: Recorded) -> None:
+    def __init__(self, facts: StoredFacts) -> None:
         self.facts = facts
 
-    def __getitem__(self, host: str) -> Recorded:
+    def __getitem__(self, host: str) -> StoredFacts:
         return self.facts
 
     def __iter__(self) -> Iterator[str]:

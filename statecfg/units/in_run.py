@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.names import HostStatus, Mode
-from statecfg.run.report_model import Host as HostData
+from statecfg.run.report_model import HostData
 from statecfg.store import StoreError, opened, projects
 from statecfg.units.state import Tell
 

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 from statecfg.remote.graph.names import HostStatus, Outcome
-from statecfg.run.report_model import Host
+from statecfg.run.report_model import HostData
 from statecfg.views import safe
 from statecfg.views.lines import Line, make
 from statecfg.views.tally import Group, fates, names, plural
@@ -33,7 +33,7 @@ def heading(group: Group) -> Line:
     return make(*spans, right=shared, rule=True, hang=3)
 
 
-def or_nothing(host: Host, lines: Iterable[Line], lead: str = "Nothing to do") -> Iterator[Line]:
+def or_nothing(host: HostData, lines: Iterable[Line], lead: str = "Nothing to do") -> Iterator[Line]:
     """Yield the lines below a host's heading. If there are none and the host is ok, yield a line about that.
 
     :param lead: the first words of that line
@@ -47,12 +47,12 @@ def or_nothing(host: Host, lines: Iterable[Line], lead: str = "Nothing to do") -
         yield make(("  ✓ ", "add"), f"{lead}: no resources are defined for this host.")
 
 
-def status_text(host: Host) -> str:
+def status_text(host: HostData) -> str:
     """Return the status of a host in a few words, "" if it is ok."""
     return "stopped early" if stopped(host) else MEANING.get(host["status"], host["status"])
 
 
-def stopped(host: Host) -> bool:
+def stopped(host: HostData) -> bool:
     """Return whether the user stopped the run before this host had finished, and nothing failed on it."""
     if host["status"] != HostStatus.FAILED or host.get("error") or host.get("halted"):
         return False
@@ -60,7 +60,7 @@ def stopped(host: Host) -> bool:
     return Outcome.SKIPPED in outcomes and Outcome.FAILED not in outcomes
 
 
-def trouble(host: Host) -> Iterator[Line]:
+def trouble(host: HostData) -> Iterator[Line]:
     """Yield the host's error with its fix, the holder of its lock, differences from a saved plan, and warnings."""
     error = host.get("error")
     if error:
@@ -80,7 +80,7 @@ def trouble(host: Host) -> Iterator[Line]:
         yield make(("  warning: ", "change"), str(text), hang=11)
 
 
-def login(host: Host) -> str:
+def login(host: HostData) -> str:
     """Return the result of the last new login after a restart of sshd, "" if there was none."""
     if "login" not in host:
         return ""
@@ -100,7 +100,7 @@ def _holder(holder: Mapping[str, Any]) -> str:
     return " ".join(parts)
 
 
-def owed(host: Host, done: Container[str] = ()) -> Iterator[Line]:
+def owed(host: HostData, done: Container[str] = ()) -> Iterator[Line]:
     """Yield the owed triggers of an earlier run, except those of nodes that are `done` now."""
     listed = [debt for debt in host.get("owed") or [] if debt["node"] not in done]
     if listed:

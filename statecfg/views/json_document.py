@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TextIO
 
-from statecfg.run.report_model import Host, Report
+from statecfg.run.report_model import HostData, Report
 from statecfg.views import as_json
 from statecfg.views.json_stream import JsonStream
 
@@ -19,7 +19,7 @@ class JsonDocument(JsonStream):
         self._head: Mapping[str, Any] = {}
         self._hosts = as_json.Hosts()
         self._written: set[str] = set()  # names of hosts
-        self._later: dict[str, Callable[[], Host]] = {}  # hosts whose part may still change
+        self._later: dict[str, Callable[[], HostData]] = {}  # hosts whose part may still change
 
     def begin(self, head: Mapping[str, Any]) -> None:
         """Write the fields before the hosts. Repeated calls change nothing: a second run belongs to the same report."""
@@ -29,7 +29,7 @@ class JsonDocument(JsonStream):
         self._start()
         self._put(lambda: "".join(as_json.fields(self._head, "{")) + ',\n  "hosts": ')
 
-    def host(self, name: str, report: Callable[[], Host], final: bool) -> None:
+    def host(self, name: str, report: Callable[[], HostData], final: bool) -> None:
         """Write a host if its part is final; otherwise, `end` writes it."""
         if final:
             self._written.add(name)
@@ -52,7 +52,7 @@ class JsonDocument(JsonStream):
         else:
             self._all([as_json.text(error)])
 
-    def _close(self, hosts: Mapping[str, Callable[[], Host]], last: Mapping[str, Any]) -> None:
+    def _close(self, hosts: Mapping[str, Callable[[], HostData]], last: Mapping[str, Any]) -> None:
         for name, report in hosts.items():
             if name not in self._written:
                 self.host(name, report, True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TextIO
 
-from statecfg.run.report_model import Host, Report
+from statecfg.run.report_model import HostData, Report
 from statecfg.views.as_json import plain
 from statecfg.views.json_stream import JsonStream
 
@@ -33,7 +33,7 @@ class JsonLines(JsonStream):
             self._start()
         self._put(partial(text, {"type": "begin", **head}))
 
-    def host(self, name: str, report: Callable[[], Host], final: bool) -> None:
+    def host(self, name: str, report: Callable[[], HostData], final: bool) -> None:
         """Write the line of a host, unless its newest line says the same."""
         self._put(partial(self._line, {"type": "host", "host": name, "report": report()}))
 

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from statecfg.run.report_model import Host, Report
+from statecfg.run.report_model import HostData, Report
 
 
 class JsonStream(ABC):
@@ -39,7 +39,7 @@ class JsonStream(ABC):
         """
 
     @abstractmethod
-    def host(self, name: str, report: Callable[[], Host], final: bool) -> None:
+    def host(self, name: str, report: Callable[[], HostData], final: bool) -> None:
         """Write a host that has finished.
 
         :param report: returns the host's part of the report, redacted; may be called in another thread

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from statecfg.remote.graph.names import ActionStatus, HookStatus, HostStatus, Mode, Outcome
-from statecfg.run.report_model import Action, Host, Report
+from statecfg.run.report_model import Action, HostData, Report
 from statecfg.views import hosts as host_lines
 from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import change_lines
@@ -110,7 +110,7 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _host(host: Host, detail: Detail) -> Iterator[Line]:
+def _host(host: HostData, detail: Detail) -> Iterator[Line]:
     """Yield the outcome of a host, below its heading."""
     yield from host_lines.trouble(host)
     if host.get("refusal"):
@@ -144,7 +144,7 @@ def _host(host: Host, detail: Detail) -> Iterator[Line]:
         yield make((f"    {unchanged:,} unchanged", "dim"))
 
 
-def _progress(host: Host) -> Line:
+def _progress(host: HostData) -> Line:
     done = 0
     for layer in host["layers"]:
         if any(node["outcome"] not in Outcome.SOUND for node in layer):
@@ -153,13 +153,13 @@ def _progress(host: Host) -> Line:
     return make((f"    layers done: {done} of {len(host['layers'])}", "dim"))
 
 
-def _refused(host: Host) -> Iterator[Line]:
+def _refused(host: HostData) -> Iterator[Line]:
     """Yield the removals that a host refused."""
     to_remove = [str(node["name"]) for node in nodes(host, "removals")]
     yield make(("  · would be removed: ", "skip"), names(to_remove, 20), hang=4)
 
 
-def _fired(host: Host, detail: Detail) -> Iterator[Line]:
+def _fired(host: HostData, detail: Detail) -> Iterator[Line]:
     """Yield the hooks that failed, and what that means; with `detail.verbose`, also the other hooks."""
     for fired in host.get("fired") or []:
         sign, style, meaning = HOOK_ENDS.get(str(fired["status"]), ("?", "unknown", str(fired["status"])))

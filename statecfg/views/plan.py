@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from statecfg.remote.graph.names import HostStatus, Outcome
-from statecfg.run.report_model import Action, Host, Node, Report
+from statecfg.run.report_model import Action, HostData, Node, Report
 from statecfg.views import hosts as host_lines
 from statecfg.views import left_hosts, units
 from statecfg.views.changes import change_lines
@@ -113,7 +113,7 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
     yield from host_lines.or_nothing(group.host, _host(group.host, detail))
 
 
-def _host(host: Host, detail: Detail) -> Iterator[Line]:
+def _host(host: HostData, detail: Detail) -> Iterator[Line]:
     """Yield a host's plan, below its heading."""
     yield from host_lines.trouble(host)
     stopped = host.get("shutdown") or []
@@ -172,7 +172,7 @@ def leftovers(node: Node) -> Iterator[Line]:
         yield make(("      ↳ ", "dim"), text, hang=8)
 
 
-def hook_lines(host: Host) -> Iterator[Line]:
+def hook_lines(host: HostData) -> Iterator[Line]:
     """Yield the hooks that an apply would call: each event of each hook, and its resources."""
     hooks = hooks_by_event(host)
     if hooks:
@@ -182,7 +182,7 @@ def hook_lines(host: Host) -> Iterator[Line]:
         yield make(("    ⚑ ", "dim"), (hook, "bold"), f"  {event}  {many}", (f"  {location}", "dim"), hang=6)
 
 
-def hooks_by_event(host: Host) -> dict[tuple[str, str, str], list[str]]:
+def hooks_by_event(host: HostData) -> dict[tuple[str, str, str], list[str]]:
     """Return (hook, event, where it runs) → the names of the resources for which it would be called."""
     events: dict[tuple[str, str, str], list[str]] = {}
     for call in host.get("hooks") or []:

@@ -20,13 +20,13 @@ def report(plan: SavedPlan) -> Report:
     return {"format": 1, "run": plan["run"], "mode": Mode.PLAN, "playbook": plan["playbook"], "hosts": hosts}
 
 
-class Document(Report):
+class PlanDocument(Report):
     """A report with the origin of its plan."""
 
     saved: dict[str, Any]
 
 
-def document(plan: SavedPlan, statecfg: str) -> Document:
+def document(plan: SavedPlan, statecfg: str) -> PlanDocument:
     """Return a saved plan for programs: its report, and its origin in `saved`.
 
     :param statecfg: the version of statecfg that made the plan

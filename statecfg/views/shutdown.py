@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from statecfg.remote.graph.names import ActionStatus, Outcome
-from statecfg.run.report_model import Action, Host
+from statecfg.run.report_model import Action, HostData
 from statecfg.views.lines import Line, Style, make
 from statecfg.views.plan import action_text
 from statecfg.views.tally import nodes
@@ -23,19 +23,19 @@ _MEANWHILE = {
 }
 
 
-def done(host: Host) -> list[tuple[str, Action, str]]:
+def done(host: HostData) -> list[tuple[str, Action, str]]:
     """Return the shutdown-first actions of a run in order: the node, the action, its problem ("" if it succeeded)."""
     listed = host.get("shutdown") or []
     return [(str(action.get("node", "")), action, HOW.get(str(action["status"]), "")) for action in listed]
 
 
-def down(host: Host) -> list[tuple[str, str]]:
+def down(host: HostData) -> list[tuple[str, str]]:
     """Return the nodes that were stopped first and may still be down, each with the reason."""
     reasons = {str(node["name"]): _MEANWHILE.get(str(node["outcome"]), "") for node in nodes(host)}
     return [(str(name), reasons.get(str(name), "")) for name in host.get("down") or []]
 
 
-def lines(host: Host) -> Iterator[Line]:
+def lines(host: HostData) -> Iterator[Line]:
     """Yield the lines about both for the terminal."""
     for node, action, how in done(host):
         style: Style = "remove" if how == "failed" else "skip"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from statecfg.remote.graph.names import HostStatus, Outcome
-from statecfg.run.report_model import Change, Host, Node, Report
+from statecfg.run.report_model import Change, HostData, Node, Report
 from statecfg.views import states
 
 Effect = Literal[
@@ -85,7 +85,7 @@ class Fate(NamedTuple):
     is_removal: bool = False
 
 
-def nodes(host: Host, part: str = "layers") -> Iterator[Node]:
+def nodes(host: HostData, part: str = "layers") -> Iterator[Node]:
     """Yield the nodes of a part of a host's report, in the order of its layers.
 
     :param part: "layers", "removals" or "left"
@@ -95,7 +95,7 @@ def nodes(host: Host, part: str = "layers") -> Iterator[Node]:
         yield from layer
 
 
-def fates(host: Host) -> Iterator[Fate]:
+def fates(host: HostData) -> Iterator[Fate]:
     """Yield what happens to the nodes of a host's report, in order, removals first."""
     for node in nodes(host, "removals"):
         yield Fate(node, removal(node), is_removal=not node.get("stays"))
@@ -114,7 +114,7 @@ def cause(node: Node) -> str:
     return "it has run" if name == node["name"] else name
 
 
-def count(hosts: Iterable[Host]) -> Counter[Effect]:
+def count(hosts: Iterable[HostData]) -> Counter[Effect]:
     """Return the number of nodes with each effect in the reports of `hosts`; a replacement counts only as "replace"."""
     return Counter(fate.effect for host in hosts for fate in fates(host))
 
@@ -126,7 +126,7 @@ def sentence(counts: Counter[Effect]) -> str:
     return f"{added} to add, {counts['change']} to change, {destroyed} to destroy{forgotten}"
 
 
-def touched(host: Host) -> bool:
+def touched(host: HostData) -> bool:
     """Return whether the run may have changed a host. An untouched host reports at most a plan."""
     return host["status"] not in HostStatus.UNTOUCHED
 
@@ -147,7 +147,7 @@ class Group(NamedTuple):
     """Hosts with equal reports, and that report."""
 
     names: list[str]
-    host: Host
+    host: HostData
 
 
 def fold(report: Report) -> list[Group]:

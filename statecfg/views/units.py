@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from statecfg.remote.graph.names import HookStatus
-from statecfg.run.report_model import Host, Unit, UnitHook
+from statecfg.run.report_model import HostData, Unit, UnitHook
 from statecfg.views import safe, states
 from statecfg.views.lines import Line, Style, make
 from statecfg.views.tally import plural, touched
@@ -29,12 +29,12 @@ def due_of(unit: Unit, verbose: bool = False) -> list[UnitHook]:
     return [hook for hook in unit.get("due") or () if verbose or not hook.get("missing")]
 
 
-def due(host: Host) -> int:
+def due(host: HostData) -> int:
     """Return the number of due hooks of units in a host's plan."""
     return sum(len(due_of(unit)) for unit in host.get("units") or ())
 
 
-def due_lines(host: Host, verbose: bool) -> Iterator[Line]:
+def due_lines(host: HostData, verbose: bool) -> Iterator[Line]:
     """Yield the hooks of units that an apply would run, as far as known before units change their settings."""
     for unit in host.get("units") or ():
         due = due_of(unit, verbose)
@@ -44,7 +44,7 @@ def due_lines(host: Host, verbose: bool) -> Iterator[Line]:
     yield from _at_rest(host, "due", verbose)
 
 
-def _at_rest(host: Host, part: Literal["due", "hooks"], verbose: bool) -> Iterator[Line]:
+def _at_rest(host: HostData, part: Literal["due", "hooks"], verbose: bool) -> Iterator[Line]:
     """Yield how many units have no hooks to show in a part of a host's report."""
     if not touched(host):  # the due hooks did not run
         return
@@ -61,13 +61,13 @@ def _not_there(hook: UnitHook) -> bool:
     return bool(hook.get("missing")) or hook.get("status") == "missing"
 
 
-def ran(host: Host) -> int:
+def ran(host: HostData) -> int:
     """Return how many hooks of units succeeded on a host."""
     hooks = (hook for unit in host.get("units") or () for hook in unit.get("hooks") or ())
     return sum(hook["status"] == HookStatus.OK for hook in hooks)
 
 
-def done_lines(host: Host, verbose: bool) -> Iterator[Line]:
+def done_lines(host: HostData, verbose: bool) -> Iterator[Line]:
     """Yield the results of a host's units. Successful hooks are counted; `verbose` also lists them."""
     for unit in host.get("units") or ():
         hooks = unit.get("hooks") or ()

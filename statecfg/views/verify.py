@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from statecfg.remote.graph.names import HostStatus, Outcome
-from statecfg.run.report_model import Host, Report
+from statecfg.run.report_model import HostData, Report
 from statecfg.views import hosts as host_lines
 from statecfg.views.lines import BLANK, Line, Span, make
 from statecfg.views.plan import BRIEF, Detail, left_lines, node_lines
@@ -35,7 +35,7 @@ def verify_lines(report: Report, detail: Detail = BRIEF) -> Iterator[Line]:
     yield make(("Drift:", "bold"), text, more, ".")
 
 
-def _counts(hosts: Iterable[Host]) -> tuple[int, int, int, int, int]:
+def _counts(hosts: Iterable[HostData]) -> tuple[int, int, int, int, int]:
     """Return the numbers of nodes: changed on the host, in the definition, not fully applied, as defined, failed.
 
     A node that changed on the host and in the definition counts as changed on the host.
@@ -68,7 +68,7 @@ def _group(group: Group, detail: Detail) -> Iterator[Line]:
     yield from host_lines.or_nothing(group.host, _host(group.host, detail), "No drift")
 
 
-def _host(host: Host, detail: Detail) -> Iterator[Line]:
+def _host(host: HostData, detail: Detail) -> Iterator[Line]:
     """Yield the drift of a host, below its heading."""
     yield from host_lines.trouble(host)
     listed = list(fates(host))

@@ -24,7 +24,7 @@ class Malformed(StatecfgError):
     """The output has an invalid shape, so none of it is applied."""
 
 
-class Output:
+class HookOutput:
     """The effects of a hook's output.
 
     :param severity: INFO or ERROR, by the exit status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from statecfg.remote.hooks.output import ERROR, INFO, WARN, Output
+from statecfg.remote.hooks.output import ERROR, INFO, WARN, HookOutput
 from statecfg.remote.hooks.ruby_json import parse
 
 TYPE_CHECKING = False
@@ -62,7 +62,7 @@ def judge(
     stdout, errors = ended.stdout.decode("utf-8", "replace"), ended.stderr.decode("utf-8", "replace")
     status = ended.exit_status
     message: Any = None
-    output = Output(ERROR if status or ended.reason else INFO, schema, configuration, metadata)
+    output = HookOutput(ERROR if status or ended.reason else INFO, schema, configuration, metadata)
     detail = "ended by signal %d" % -status if status < 0 and not ended.reason else ""
     if ended.reason:
         output.fail(ended.reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statecfg.remote.ledger import journal, snapshot, state
-from statecfg.remote.ledger.recorded import Recorded
+from statecfg.remote.ledger.recorded import RecordedResources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SHOWN = 20  # maximum number of names in a warning
 
 
-def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str], run: str = "") -> Recorded:
+def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str], run: str = "") -> RecordedResources:
     """Return the records of a playbook in the ledger. Call this only if there is a ledger, or if the run is acting.
 
     :param state_dir: the state directory
@@ -22,7 +22,7 @@ def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str], r
     :param warnings: receives warnings for the user
     :param run: the id of this run, which has a journal already if it continues after a reboot
     """
-    result = Recorded(state_dir)
+    result = RecordedResources(state_dir)
     journals = journal.interrupted_runs(state_dir)
     front = snapshot.read(state_dir, playbook, acting) if not journals else None
     if front is not None:

@@ -10,7 +10,7 @@ from statecfg.remote.ledger.snapshot import Front
 from statecfg.remote.machine.digests import Digests
 
 
-class Recorded:
+class RecordedResources:
     """The records of one playbook in the ledger when a run begins.
 
     :param state_dir: the state directory

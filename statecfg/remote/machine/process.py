@@ -21,7 +21,7 @@ MARK = "STATECFG_CHILD"
 SIGKILL, SIGTERM = 9, 15  # as in `signal`, which most runs don't load
 
 
-class Outcome:
+class ProcessResult:
     """How a program ended.
 
     :param status: exit status; if negative, the signal that ended it
@@ -110,7 +110,7 @@ def run(
     kept: int = KEPT,
     most: Optional[Tuple[int, int]] = None,
     last: bool = False,
-) -> Outcome:
+) -> ProcessResult:
     """Run a program to its end.
 
     :param timeout: seconds; after that, its process group gets TERM, and KILL 5 s later
@@ -131,7 +131,7 @@ def run(
         entry = pwd.getpwnam(user) if user is not None else pwd.getpwuid(os.geteuid())
     except KeyError:
         if user is not None:
-            return Outcome(127, b"", reason="no user %s on this host" % user)
+            return ProcessResult(127, b"", reason="no user %s on this host" % user)
         entry = None
     mark = "%d-%d" % (os.getpid(), time.monotonic_ns())
     values = environment(env, entry.pw_dir if entry is not None else "/")
@@ -149,9 +149,11 @@ def run(
         )
     except OSError as problem:
         where = " in %s" % cwd if cwd and problem.filename == cwd else ""
-        return Outcome(127, b"", reason="%s can't be started%s: %s" % (argv[0], where, problem.strerror or problem))
+        return ProcessResult(
+            127, b"", reason="%s can't be started%s: %s" % (argv[0], where, problem.strerror or problem)
+        )
     except (ValueError, subprocess.SubprocessError) as problem:
-        return Outcome(126, b"", reason="%s can't be started: %s" % (argv[0], problem))
+        return ProcessResult(126, b"", reason="%s can't be started: %s" % (argv[0], problem))
     CHILDREN.protect(not interruptible)
     attendant = _Attendant(child, timeout, input, listen, mark, interruptible, kept, most)
     try:
@@ -220,7 +222,7 @@ class _Attendant:
         os.set_blocking(stream.fileno(), False)
         self.waiting.register(stream.fileno(), event)
 
-    def attend(self) -> Outcome:
+    def attend(self) -> ProcessResult:
         """Wait for the child and return how it ended."""
         ended, drained = 0.0, 0
         while True:
@@ -243,7 +245,7 @@ class _Attendant:
         outputs = [kept.value() for kept in self.kept.values()]
         status = self.child.returncode if self.child.returncode is not None else -SIGKILL
         cut = sum(kept.cut for kept in self.kept.values())
-        return Outcome(status, outputs[0], outputs[1] if len(outputs) > 1 else b"", self.reason, cut)
+        return ProcessResult(status, outputs[0], outputs[1] if len(outputs) > 1 else b"", self.reason, cut)
 
     def _overdue(self, now: float) -> bool:
         """Stop a child that is overdue: TERM, then KILL. Return True if it survives both."""

@@ -8,7 +8,7 @@ from statecfg.remote.graph.names import Mode, Outcome, State
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
 from statecfg.remote.ledger.journal import Account, Journal
-from statecfg.remote.ledger.recorded import Recorded
+from statecfg.remote.ledger.recorded import RecordedResources
 from statecfg.remote.ledger.records import with_content
 from statecfg.remote.machine import accounts
 from statecfg.remote.machine.changes import secretive
@@ -60,7 +60,7 @@ class Management:
 
     def __init__(self, state_dir: str, order: Order, warnings: List[str]) -> None:
         self.order, self.warnings, self.refusal = order, warnings, ""
-        self.recorded = Recorded(state_dir)
+        self.recorded = RecordedResources(state_dir)
         if order.acting or os.path.exists(os.path.join(state_dir, state.LEDGER)):
             from statecfg.remote.ledger.opening import recorded
 

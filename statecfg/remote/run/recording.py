@@ -8,7 +8,7 @@ from typing import AbstractSet, Any, Dict, Iterable, List, Mapping, Optional, Tu
 from statecfg.remote.graph.model import Attrs, JsonMap, Node
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
-from statecfg.remote.ledger.recorded import Recorded
+from statecfg.remote.ledger.recorded import RecordedResources
 from statecfg.remote.ledger.records import Resource, contents, with_content
 from statecfg.remote.machine import accounts, durable
 from statecfg.remote.machine.guard import reading_only
@@ -29,7 +29,7 @@ class Recording:
 
     def __init__(
         self,
-        recorded: Recorded,
+        recorded: RecordedResources,
         definitions: Definitions,
         nodes: Dict[str, Node],
         renamed: Mapping[str, Resource],

@@ -27,8 +27,7 @@ from statecfg.run.host.sender import LINGER, Sender
 from statecfg.run.host.session import HostSession
 from statecfg.run.host.state import State
 from statecfg.run.job import Job
-from statecfg.run.report_model import Error
-from statecfg.run.report_model import Host as HostData
+from statecfg.run.report_model import Error, HostData
 from statecfg.transport import Connection, Stream, TransportError
 from statecfg.transport.become import open_become
 

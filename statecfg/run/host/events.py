@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from statecfg.playbook.compile import Definition
 from statecfg.remote.graph.errors import StatecfgError
-from statecfg.run.report_model import Host as HostData
+from statecfg.run.report_model import HostData
 
 Json = Mapping[str, Any]  # of reports, and of the frames of hooks and units
 

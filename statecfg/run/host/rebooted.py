@@ -13,7 +13,7 @@ from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.report import Emit
 from statecfg.run.host.session import HostSession
 from statecfg.run.host.state import AWAY, State
-from statecfg.run.report_model import Host as HostData
+from statecfg.run.report_model import HostData
 from statecfg.transport import AuthenticationFailed, HostKeyRejected, TransportError
 
 PAUSE = 2.0  # seconds between two attempts

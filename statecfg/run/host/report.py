@@ -21,7 +21,7 @@ from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
 from statecfg.run.host.plan import HostPlan
 from statecfg.run.host.progress import HostProgress
 from statecfg.run.host.state import ACTING, PLANNED, State
-from statecfg.run.report_model import Error, Host
+from statecfg.run.report_model import Error, HostData
 from statecfg.run.strict import Invalid
 
 Json = dict[str, Any]  # of the report, format 1
@@ -61,7 +61,7 @@ class HostReport:
         self.reboots: list[str] = []  # the nodes that asked for a reboot
         self.kept: list[str] = []  # what the host continues with after the reboot
         self.asked: frozenset[str] = frozenset()  # the facts that the host was asked for and has not sent
-        self.data: Host = {"status": HostStatus.UNREACHABLE, "layers": [], "summary": {}}
+        self.data: HostData = {"status": HostStatus.UNREACHABLE, "layers": [], "summary": {}}
         self.define(definition)
         self._takers: Mapping[type[frames.Frame], Callable[[Any], None]] = {
             frames.Hello: self._hello, frames.Planned: self._planned, frames.Plan: self._plan,
@@ -286,7 +286,7 @@ class HostReport:
 
     def _take(self, fields: Mapping[str, Any], *keys: str) -> None:
         """Copy the fields of a frame that have a value to the report."""
-        self.data.update(cast(Host, {key: fields[key] for key in keys if fields.get(key)}))
+        self.data.update(cast(HostData, {key: fields[key] for key in keys if fields.get(key)}))
 
     def _explain(self, end: frames.End, holder: Mapping[str, Any]) -> None:
         """Put the error of the `end` frame, if there is one, into the report."""

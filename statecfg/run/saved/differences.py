@@ -12,7 +12,7 @@ from statecfg.playbook.project import Project
 from statecfg.problems import InvalidInput, StalePlan, inputs, problem
 from statecfg.problems.inputs import Inputs
 from statecfg.remote.graph.names import HostStatus
-from statecfg.run.report_model import Host
+from statecfg.run.report_model import HostData
 from statecfg.run.saved import digests
 from statecfg.run.saved.model import DefinitionDigests, InventoryData, SavedPlan
 
@@ -172,7 +172,7 @@ def of_definitions(plan: SavedPlan, now: Mapping[str, DefinitionDigests]) -> dic
     return differences
 
 
-def without_plan(report: Host) -> str:
+def without_plan(report: HostData) -> str:
     """Return why a plan has no usable plan for a host; "" if it has one.
 
     :param report: the host's report in the plan

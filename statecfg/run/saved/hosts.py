@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from statecfg.run.host.driver import HOST_KEY
 from statecfg.run.options import Expected
-from statecfg.run.report_model import Error, Host, Node
+from statecfg.run.report_model import Error, HostData, Node
 from statecfg.run.saved.model import SavedPlan
 
 STALE: Error = {
@@ -16,7 +16,7 @@ STALE: Error = {
 }
 
 
-def compared(planned: Host, now: Host) -> list[str]:
+def compared(planned: HostData, now: HostData) -> list[str]:
     """Return how a host that refused differs from its plan, node by node.
 
     :param planned: the host's report in the plan
@@ -34,12 +34,12 @@ def compared(planned: Host, now: Host) -> list[str]:
     ]
 
 
-def _by_name(report: Host) -> dict[str, Node]:
+def _by_name(report: HostData) -> dict[str, Node]:
     layers = (*(report.get("removals") or ()), *(report.get("layers") or ()))
     return {node["name"]: node for layer in layers for node in layer}
 
 
-def _to_remove(report: Host) -> set[str]:
+def _to_remove(report: HostData) -> set[str]:
     return {node["name"] for layer in report.get("removals") or () for node in layer}
 
 
@@ -78,7 +78,7 @@ def expected(plan: SavedPlan) -> Expected:
     )
 
 
-def without_plan(why: str) -> Host:
+def without_plan(why: str) -> HostData:
     """Return the report of a host that has no usable plan in a saved plan.
 
     :param why: why the plan has none
@@ -87,6 +87,6 @@ def without_plan(why: str) -> Host:
     return {"status": "refused", "layers": [], "summary": {}, "error": {**error, "detail": why}}
 
 
-def refusal(differs: Sequence[str]) -> Host:
+def refusal(differs: Sequence[str]) -> HostData:
     """Return the report of a host that statecfg refused without connecting to it."""
     return {"status": "refused", "layers": [], "summary": {}, "error": STALE.copy(), "differs": list(differs)}

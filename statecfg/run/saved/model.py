@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from statecfg.run.report_model import Host
+from statecfg.run.report_model import HostData
 
 
 class Made(TypedDict):
@@ -81,7 +81,7 @@ class PlannedHost(DefinitionDigests):
     """
 
     inventory: InventoryData
-    report: Host
+    report: HostData
     facts: NotRequired[dict[str, str]]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from statecfg.entities import behaviors
-from statecfg.entities.invocation import Invocation, InvocationTasks, InvokedEntity, Outcome
+from statecfg.entities.invocation import BehaviorResult, Invocation, InvocationTasks, InvokedEntity
 from statecfg.entities.model import Behavior, Principal
 from statecfg.playbook import project
 
@@ -46,13 +46,13 @@ class Site:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def run(self, given: Invocation, stop: threading.Event | None = None) -> Outcome:
+    def run(self, given: Invocation, stop: threading.Event | None = None) -> BehaviorResult:
         """Run an invocation until it ends. Its messages are in `news`."""
         found = self.begin(given, stop or threading.Event())
         assert found is not None
         return found
 
-    def begin(self, given: Invocation, stop: threading.Event) -> Outcome | None:
+    def begin(self, given: Invocation, stop: threading.Event) -> BehaviorResult | None:
         """Run an invocation until it ends or `stop` is set. Its messages are in `news`."""
         self.news.clear()
         place = project.find(self.root)
@@ -70,7 +70,7 @@ class Site:
         return str(next(each[key] for each in reversed(self.news) if key in each))
 
 
-def message(outcome: Outcome) -> str:
+def message(outcome: BehaviorResult) -> str:
     """Return the error message of a failed invocation."""
     assert not outcome.ok and outcome.error is not None
     return str(outcome.error["message"])

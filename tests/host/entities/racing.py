@@ -6,7 +6,7 @@ import os
 import signal
 from multiprocessing.connection import Connection as Pipe
 
-from statecfg.entities.invocation import Outcome
+from statecfg.entities.invocation import BehaviorResult
 from statecfg.entities.operations import Operations
 from statecfg.entities.problems import ApiError
 from statecfg.store import opened
@@ -33,7 +33,7 @@ def work(pipe: Pipe, url: str) -> None:
         worker = f"process {os.getpid()}"
         while (task := operations.claim(worker)) is not None:
             while (found := operations.advance(task)) is not None:
-                if operations.enter_outcome(task, found.id, Outcome(True)):
+                if operations.enter_outcome(task, found.id, BehaviorResult(True)):
                     pipe.send(found.id)
 
 
@@ -46,7 +46,7 @@ def die(pipe: Pipe, url: str, step: int) -> None:
         for _ in range(step):
             found = operations.advance(task)
             assert found is not None
-            operations.enter_outcome(task, found.id, Outcome(True))
+            operations.enter_outcome(task, found.id, BehaviorResult(True))
         found = operations.advance(task)
         assert found is not None
         pipe.send((task, found.id))

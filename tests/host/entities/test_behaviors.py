@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from statecfg.entities import behaviors
-from statecfg.entities.invocation import Outcome
+from statecfg.entities.invocation import BehaviorResult
 from statecfg.playbook import project
 from statecfg.store import hosts, opened, runs
 from tests.host.command import reach
@@ -125,7 +125,7 @@ def test_noop_returns_its_invocation_or_the_configured_value(site: Site) -> None
         "arguments": {"x": 7}, "entityId": asked.entity.id, "typeId": asked.entity.type, "entity": {"foo": 1}
     }  # fmt: skip
     value = {"type": "noop", "execution_properties": {"returnValue": [1, None]}}
-    assert site.run(invocation(value)) == Outcome(True, [1, None])
+    assert site.run(invocation(value)) == BehaviorResult(True, [1, None])
     error = {"majorErrorCode": 404, "minorErrorCode": "GONE", "message": "gone"}
     assert site.run(invocation({"type": "noop", "execution_properties": {"returnError": error}})).error == error
 
@@ -267,7 +267,7 @@ def test_a_playbook_creates_changes_and_removes_an_entity(hosted: Site, light_ho
     assert hosted.run(invocation(PROVIDE, {}, hook="PostDelete")).ok
     assert [path.name for path in root.iterdir()] == ["site2.txt"]
     again = hosted.run(invocation(PROVIDE, {}, hook="PreDelete"))
-    assert again == Outcome(True, {"runs": []})
+    assert again == BehaviorResult(True, {"runs": []})
     assert hosted.log() == hosted.details() == "nothing to do: no host has resources of this entity"
     destroy = {**PROVIDE, "execution_properties": {"destroy": True}}
     assert hosted.run(invocation(destroy, {}, number=2)).ok

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statecfg.entities.invocation import Invocation, Outcome
+from statecfg.entities.invocation import BehaviorResult, Invocation
 from statecfg.entities.model import IN_DELETION, RESOLVED, Query
 from statecfg.entities.operations import Operations
 from statecfg.entities.tasks import LEASE
@@ -41,16 +41,16 @@ def test_a_task_belongs_to_one_worker_until_its_lease_ends(scene_on_both: Scene)
     assert not o.renew(task.id, "one")
     assert step(o, task.id) == first, "the step keeps its idempotency key"
 
-    assert o.enter_outcome(task.id, first.id, Outcome(True))
-    assert not o.enter_outcome(task.id, first.id, Outcome(False, error=FAILED)), "a late outcome is refused"
+    assert o.enter_outcome(task.id, first.id, BehaviorResult(True))
+    assert not o.enter_outcome(task.id, first.id, BehaviorResult(False, error=FAILED)), "a late outcome is refused"
     second = step(o, task.id)
     assert (second.hook, second.id != first.id) == ("PostDelete", True)
     assert scene.state(entity.id) == "IN_DELETION"
-    assert not o.enter_outcome(task.id, "another", Outcome(True))
-    assert o.enter_outcome(task.id, second.id, Outcome(True))
+    assert not o.enter_outcome(task.id, "another", BehaviorResult(True))
+    assert o.enter_outcome(task.id, second.id, BehaviorResult(True))
     assert (o.advance(task.id), o.claim("two"), o.next_due()) == (None, None, None)
     assert not o.renew(task.id, "two")
-    assert not o.enter_outcome("urn:vcloud:task:none", second.id, Outcome(True))
+    assert not o.enter_outcome("urn:vcloud:task:none", second.id, BehaviorResult(True))
 
 
 def test_a_deletion_continues_after_a_restart(scene: Scene) -> None:
@@ -58,7 +58,7 @@ def test_a_deletion_continues_after_a_restart(scene: Scene) -> None:
     o = scene.operations
     task = o.delete_entity(ROOT, entity.id)
     assert o.claim("one", task.id) == task.id
-    o.enter_outcome(task.id, step(o, task.id).id, Outcome(True))
+    o.enter_outcome(task.id, step(o, task.id).id, BehaviorResult(True))
     begun = step(o, task.id)
     scene.now += LEASE + 1
     with opened(url=str(scene.store.address.path)) as store:
@@ -67,7 +67,7 @@ def test_a_deletion_continues_after_a_restart(scene: Scene) -> None:
         found = step(again, task.id)
         assert found == begun
         assert found.hook == "PostDelete"
-        again.enter_outcome(task.id, found.id, Outcome(True))
+        again.enter_outcome(task.id, found.id, BehaviorResult(True))
     assert (scene.task(task.id).status, scene.state(entity.id)) == ("success", "gone")
 
 
@@ -87,10 +87,10 @@ def test_hooks_of_one_entity_run_one_by_one_and_other_tasks_in_parallel(scene: S
     # A hook sees the entity as it is when it runs.
     found = step(o, first.id)
     assert found.entity.content == {"foo": "2"}
-    o.enter_outcome(first.id, found.id, Outcome(True))
+    o.enter_outcome(first.id, found.id, BehaviorResult(True))
     assert o.claim("one") == second.id
     for id in (second.id, third.id, beside.id):
-        o.enter_outcome(id, step(o, id).id, Outcome(True))
+        o.enter_outcome(id, step(o, id).id, BehaviorResult(True))
 
 
 def test_a_released_task_is_due_at_once(scene: Scene) -> None:
@@ -115,7 +115,7 @@ def test_deleting_an_entity_during_its_hook_ends_its_other_tasks(scene: Scene) -
     assert o.claim("one") == running.id
     found = step(o, running.id)
     o.delete_entity(ROOT, entity.id, invoke_hooks=False)
-    assert o.enter_outcome(running.id, found.id, Outcome(True))
+    assert o.enter_outcome(running.id, found.id, BehaviorResult(True))
     assert scene.work() == []
     assert scene.task(running.id).status == "success"
     error = scene.task(waiting.id).error
@@ -190,7 +190,7 @@ def test_progress_and_details_of_a_task_are_bounded_and_cleaned(scene: Scene) ->
     assert (details[:2], details[-10:], len(details)) == ("…a", "the newest", 65_537)
     o.update_task(found.id)
     error = {"message": "no\0 \ud800", "minorErrorCode": "X"}
-    o.enter_outcome(task.id, found.id, Outcome(False, error=error))
+    o.enter_outcome(task.id, found.id, BehaviorResult(False, error=error))
     ended = scene.task(task.id)
     assert ended.error == {"majorErrorCode": 400, "minorErrorCode": "X", "message": "PreDelete hook failed: no ?"}
     o.update_task(found.id, progress=5)

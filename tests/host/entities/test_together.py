@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from statecfg.entities.invocation import Outcome
+from statecfg.entities.invocation import BehaviorResult
 from statecfg.entities.model import Query
 from statecfg.entities.operations import Operations
 from statecfg.entities.tasks import LEASE
@@ -68,7 +68,7 @@ def test_another_worker_continues_the_deletion_of_a_killed_worker(store: Store, 
         assert found is not None
         assert (said, found.hook) == ((task.id, found.id), ("PreDelete", "PostDelete")[step])
         while found is not None:
-            operations.enter_outcome(task.id, found.id, Outcome(True))
+            operations.enter_outcome(task.id, found.id, BehaviorResult(True))
             found = operations.advance(task.id)
     assert (scene.task(task.id).status, scene.state(entity.id)) == ("success", "gone")
     assert len(scene.operations.subtasks(ROOT, task.id)) == 2

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from statecfg.entities import behaviors, payload
-from statecfg.entities.invocation import Outcome
+from statecfg.entities.invocation import BehaviorResult
 from statecfg.entities.webhook import signature
 from statecfg.playbook import project
 from tests.host.entities.invoking import BEHAVIOR, TOKEN, TYPE, Site, invocation, message
@@ -63,7 +63,7 @@ def test_a_request_is_signed_and_complete(site: Site) -> None:
     with serving(answer(200, "done", Content_Type="text/plain")) as server:
         execution = hook(server.url, actAsToken=True, _secure_token="t0psecret", _internal_more="x")
         asked_for = invocation(execution, entity, arguments={"x": 7}, metadata={"y": 6})
-        assert site.run(asked_for) == Outcome(True, "done")
+        assert site.run(asked_for) == BehaviorResult(True, "done")
     (asked,) = server.asked
     assert asked.line.startswith("POST /v1 HTTP/1.1")
     assert verified(asked, server.url) and not verified(asked, server.url, "another key")
@@ -123,7 +123,7 @@ def test_a_template_sets_the_body_and_headers(site: Site) -> None:
     with serving(answer(200)) as server:
         execution = hook(server.url, template={"content": content}, _secure_token="t0psecret")
         entity = {"a b": [0, {"c": 2.5}], "on": True}
-        assert site.run(invocation(execution, entity, arguments={"greeting": 'say "hi"'})) == Outcome(True, "")
+        assert site.run(invocation(execution, entity, arguments={"greeting": 'say "hi"'})) == BehaviorResult(True, "")
     (asked,) = server.asked
     said = f'{BEHAVIOR} on {invocation({}).entity.id}: say "hi" 2.5 - true'
     assert asked.json() == {"text": said, "all": {"greeting": 'say "hi"'}}
@@ -179,11 +179,11 @@ def test_a_long_template_is_checked_quickly() -> None:
 @pytest.mark.parametrize(
     ("talk", "outcome"),
     [
-        (answer(200, "text", Content_Type="text/html; charset=utf-8"), Outcome(True, "text")),
-        (answer(200, "no type"), Outcome(True, "no type")),
+        (answer(200, "text", Content_Type="text/html; charset=utf-8"), BehaviorResult(True, "text")),
+        (answer(200, "no type"), BehaviorResult(True, "no type")),
         (
             answer(200, '{"status": "success", "result": {"resultContent": "r"}}', Content_Type=TASK),
-            Outcome(True, "r"),
+            BehaviorResult(True, "r"),
         ),
         (
             answer(
@@ -191,12 +191,12 @@ def test_a_long_template_is_checked_quickly() -> None:
                 '{"status": "error", "error": {"majorErrorCode": 404, "minorErrorCode": "E", "message": "m"}}',
                 Content_Type=f"{TASK};charset=utf-8",
             ),
-            Outcome(False, None, {"majorErrorCode": 404, "minorErrorCode": "E", "message": "m"}),
+            BehaviorResult(False, None, {"majorErrorCode": 404, "minorErrorCode": "E", "message": "m"}),
         ),
     ],
     ids=["text", "no content type", "success", "error"],
 )  # fmt: skip
-def test_the_answer_decides_the_outcome(site: Site, talk: Callable[..., None], outcome: Outcome) -> None:
+def test_the_answer_decides_the_outcome(site: Site, talk: Callable[..., None], outcome: BehaviorResult) -> None:
     with serving(talk) as server:
         assert site.run(invocation(hook(server.url))) == outcome
 
@@ -273,7 +273,7 @@ def test_updates_arrive_one_by_one_until_the_task_is_complete(site: Site) -> Non
         line.recv(1)  # the worker does not wait after the part that completes the task
 
     with serving(talk) as server:
-        assert site.run(invocation(hook(server.url))) == Outcome(True, "r")
+        assert site.run(invocation(hook(server.url))) == BehaviorResult(True, "r")
     assert seen == [True, True]
 
 
@@ -282,7 +282,7 @@ def test_parts_without_blank_line_or_end_are_accepted(site: Site, end: str) -> N
     """The API's documentation shows parts without the blank line."""
     body = parts('{"progress": 50}', '{"status": "success", "result": {"resultContent": "r"}}', blank="") + end
     with serving(answer(200, body, Content_Type='multipart/form-data; boundary="limit"')) as server:
-        assert site.run(invocation(hook(server.url))) == Outcome(True, "r")
+        assert site.run(invocation(hook(server.url))) == BehaviorResult(True, "r")
     assert {"progress": 50} in site.news
 
 
@@ -292,7 +292,7 @@ def test_only_a_final_status_or_text_part_completes_the_task(site: Site) -> None
         assert "has 2 parts, and none completes the task" in message(site.run(invocation(hook(server.url))))
     text = parts("plain", kind="text/plain")
     with serving(answer(200, text, Content_Type="multipart/mixed; boundary=limit")) as server:
-        assert site.run(invocation(hook(server.url))) == Outcome(True, "plain")
+        assert site.run(invocation(hook(server.url))) == BehaviorResult(True, "plain")
 
 
 def test_a_webhook_that_never_answers_times_out(site: Site, silent: int) -> None:

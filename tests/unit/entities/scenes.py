@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from statecfg.entities import model
-from statecfg.entities.invocation import Outcome
+from statecfg.entities.invocation import BehaviorResult
 from statecfg.entities.model import Entity, EntityType, Principal, Query, Task
 from statecfg.entities.operations import Operations
 from statecfg.entities.problems import ApiError
@@ -82,7 +82,9 @@ class Scene:
             while (found := self.operations.advance(id)) is not None:
                 ran.append(found.hook)
                 ok = found.hook not in failing
-                outcome = Outcome(True, {"entityId": found.entity.id}) if ok else Outcome(False, error=FAILED)
+                outcome = (
+                    BehaviorResult(True, {"entityId": found.entity.id}) if ok else BehaviorResult(False, error=FAILED)
+                )
                 assert self.operations.enter_outcome(id, found.id, outcome)
         self.ran += ran
         return ran

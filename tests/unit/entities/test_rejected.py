@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statecfg.entities.invocation import Outcome
+from statecfg.entities.invocation import BehaviorResult
 from statecfg.entities.model import RESOLUTION_ERROR, RESOLVED, EntityType
 from tests.unit.entities.scenes import INTERFACE, ROOT, Scene, behavior
 
@@ -80,5 +80,5 @@ def test_entity_can_be_deleted_whatever_its_contents(scene: Scene, kind: EntityT
         assert step.destroys and not step.applies
         assert bool(step.rejected) is (content["foo"] == 1)
         steps.append(step.hook)
-        assert o.enter_outcome(claimed, step.id, Outcome(True))
+        assert o.enter_outcome(claimed, step.id, BehaviorResult(True))
     assert steps == ["PreDelete", "PostDelete"] and scene.state(id) == "gone"

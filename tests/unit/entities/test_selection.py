@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.entities.invocation import Outcome
+from statecfg.entities.invocation import BehaviorResult
 from statecfg.entities.model import FULL_CONTROL, READ_ONLY, READ_WRITE, EntityType
 from statecfg.playbook.project import Project
 from tests.unit.entities.scenes import ALL, ANN, INTERFACE, ROOT, Scene, behavior, refused
@@ -88,7 +88,7 @@ def test_user_may_select_only_offered_behaviors(scene: Scene, kind: EntityType, 
     assert claimed is not None
     step = o.advance(claimed)
     assert step is not None and step.execution["id"] == "offered"
-    o.enter_outcome(claimed, step.id, Outcome(True))
+    o.enter_outcome(claimed, step.id, BehaviorResult(True))
     o.delete_override(ANN, kind.id, behavior("PostCreate"))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.facts.recorded import Recorded
+from statecfg.facts.recorded import StoredFacts
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare
 from statecfg.run.awaited import CORRECT, Awaited, Refused
@@ -76,9 +76,9 @@ def prepared(project: Path, text: str, ending: str = "yml", **choice: Any) -> pr
     return prepare.playbook(path, prepare.Choice(**choice, known=known))
 
 
-def recorded(values: Mapping[str, Any], age: float = 0.0) -> Recorded:
+def recorded(values: Mapping[str, Any], age: float = 0.0) -> StoredFacts:
     """Return facts that were collected some seconds ago."""
-    return Recorded(values, dict.fromkeys(values, time.time() - age))
+    return StoredFacts(values, dict.fromkeys(values, time.time() - age))
 
 
 def awaited(work: prepare.Work) -> Awaited:

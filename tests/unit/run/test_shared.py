@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.facts.recorded import Recorded
+from statecfg.facts.recorded import StoredFacts
 from statecfg.graph.later import LaterSecret
 from statecfg.graph.opaque import Secret
 from statecfg.problems import InvalidInput
@@ -155,7 +155,7 @@ FACT_READS = {
 @each("expression", FACT_READS)
 def test_hosts_with_equal_facts_share(project: Path, expression: str) -> None:
     path = written(project, PYTHON % expression, "py")
-    facts = {host: Recorded(values, {}) for host, values in FACTS.items()}
+    facts = {host: StoredFacts(values, {}) for host, values in FACTS.items()}
     assert groups_of(path, known=KnownFacts(facts=facts)) == FACT_READS[expression]
     work = prepare.playbook(path, Choice(known=KnownFacts(facts=facts)))
     for host in FACTS:
@@ -166,7 +166,7 @@ def test_hosts_with_equal_facts_share(project: Path, expression: str) -> None:
 
 def test_existence_of_an_item_is_a_fact_that_was_used(project: Path) -> None:
     path = written(project, PYTHON % "'ann' in host.facts.users", "py")
-    facts = {host: Recorded(values, {}) for host, values in FACTS.items()}
+    facts = {host: StoredFacts(values, {}) for host, values in FACTS.items()}
     work = prepare.playbook(path, Choice(known=KnownFacts(facts=facts)))
     assert [work.facts.used(host) for host in FACTS] == [{"users[ann]": known} for known in (True, None, True)]
 

@@ -50,7 +50,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "GRACE", 0.5)
 
 
-def shell(script: str, tmp_path: Path, timeout: float = 30.0) -> process.Outcome:
+def shell(script: str, tmp_path: Path, timeout: float = 30.0) -> process.ProcessResult:
     return run(["/bin/sh", "-c", script], timeout, env={"PIDS": str(tmp_path / "pids")})
 
 
