@@ -33,8 +33,8 @@ def round_trips(target: Host, definition: object, known_hosts: Path) -> float:
     with Relay(target) as fast:
         seen = fast.seen(known_hosts)
         quick = run(seen, definition, connect=settings(seen))
-        base = next(w for w, e in quick.events if e.kind == "finished") - next(
-            w for w, e in quick.events if e.kind == "connected"
+        base = next(w for w, e in quick.events if e.name == "finished") - next(
+            w for w, e in quick.events if e.name == "connected"
         )
     return (finished - connected - base) / DELAY
 
@@ -122,7 +122,7 @@ def test_content_shared_by_many_files_is_sent_once(target: Host, place: str) -> 
     files = [file(f"{place}-{i}", content="same " * 4096) for i in range(5)]
     done = run(target, define(*files))
     assert done.host()["status"] == "ok"
-    assert [e.data["bytes"] for _, e in done.events if e.kind == "uploading"].count(5 * 4096) == 1
+    assert [e.data["bytes"] for _, e in done.events if e.name == "uploading"].count(5 * 4096) == 1
 
 
 def peak(pid: int) -> int:

@@ -26,9 +26,9 @@ def test_due_hook_fits_members_and_dying_state(
     found = due(replace(life, dying=dying), there, None)
     if found is None:
         return
-    assert found.remote in ("", *found.members) or found.kind == "departed"
+    assert found.remote in ("", *found.members) or found.event == "departed"
     assert list(found.members) == sorted(set(found.members))
     if dying:
-        assert found.kind in ("departed", "broken") or found.hook == "stop"
+        assert found.event in ("departed", "broken") or found.hook == "stop"
         assert found.hook != "stop" or not any(each.dying for each in there)
-    assert (found.relation is None) == (found.kind == "")
+    assert (found.relation is None) == (found.event == "")
