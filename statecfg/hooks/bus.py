@@ -27,7 +27,6 @@ from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
 from statecfg.run.report_model import Host as HostData
 from statecfg.store import StoreError, facts, hosts, left_hosts, opened, runs
 from statecfg.units import in_run
-from statecfg.units.state import Tell
 
 if TYPE_CHECKING:
     from statecfg.hooks.around import CallResult
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from statecfg.store.hosts import HostRecord
     from statecfg.store.left_hosts import LeftHost
     from statecfg.units.in_run import UnitsInRun
+    from statecfg.units.state import Tell
 
 Json = Mapping[str, Any]  # of reports, and of the frames of units
 

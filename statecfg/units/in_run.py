@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.run.report_model import Host as HostData
 from statecfg.store import StoreError, opened, projects
-from statecfg.units.state import Tell
 
 if TYPE_CHECKING:
     import threading
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from statecfg.run.report_model import Unit
     from statecfg.store.database import Store
     from statecfg.units.coordinator import Coordinator
+    from statecfg.units.state import Tell  # most runs have no units, and don't load their code
 
 Json = Mapping[str, Any]
 
