@@ -104,9 +104,9 @@ from statecfg.remote.graph.suggestions import did_you_mean, nearest
 __all__ = [
     "CODES",
     "InvalidInput",
-    "TooLarge",
     "Problem",
     "SourceLocation",
+    "TooLarge",
     "collecting",
     "did_you_mean",
     "nearest",

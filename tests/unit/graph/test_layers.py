@@ -7,7 +7,7 @@ import random
 import pytest
 
 from statecfg.graph import layers as graph_layers
-from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.graph.graph import merge_graphs
 from statecfg.graph.layers import layers
 from statecfg.graph.recording import recording
 from tests.unit.graph.node_types import chain, of_edges, refused, t_plain
