@@ -45,7 +45,6 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     ├── OtherData                 dialects        a laid out YAML text would load to other data
     ├── WrongRange                dialects        a range or port in an Ansible inventory is invalid
     ├── WrongOption               dialects        an Ansible inventory passes an option to ssh that statecfg can't use
-    ├── OtherData                 dialects        a laid out YAML text would have other data
     ├── TransportError            transport       a connection to a host failed
     │   ├── Unreachable           transport       no connection could be made
     │   ├── HostKeyRejected       transport       the host's key is unknown, changed or revoked
