@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from statecfg.remote.hooks.on_failure import RULES
+from statecfg.remote.graph.on_failure import RULES
 from statecfg.remote.ledger import state
 from statecfg.remote.machine import durable
 from statecfg.remote.wire.frames import decode_value
