@@ -6,13 +6,14 @@ import ast
 import gc
 import graphlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 import statecfg
 from statecfg.remote.graph import names
+from statecfg.run import bundle
 from tests import ROOT as CHECKOUT
 from tests.each import each
 from tests.unit.sources import (
@@ -285,6 +286,21 @@ def test_the_page_for_contributors_names_the_size_limits() -> None:
     page = (CHECKOUT / "docs/contributing.md").read_text(encoding="utf-8")
     row = f"at most {LONGEST_FILE} lines; half of all files at most {LONGEST_MEDIAN}"
     assert all(limit in page for limit in (row, f"{LONGEST_NODE_TYPE} lines", f"{MOST_ATTRIBUTES} attributes"))
+
+
+# Size limits in bytes: of the core that every host gets, and of the core with these ten node types.
+LARGEST_CORE, LARGEST_BUNDLE = 68_000, 105_000
+TEN = ["command", "directory", "file", "group", "line_in_file", "package", "process", "service", "symlink", "user"]
+
+
+@each("what, types, limit", [("the core", [], LARGEST_CORE), ("the core with ten node types", TEN, LARGEST_BUNDLE)])
+def test_the_bundle_is_small(
+    what: str, types: list[str], limit: int, record_property: Callable[[str, object], None]
+) -> None:
+    """The end of pytest's output shows the sizes."""
+    size = len(bundle.build(types).data)
+    record_property("bundle", f"{what}: {size:,} bytes, limit {limit:,}")
+    assert size <= limit
 
 
 def attributes(definition: ast.ClassDef) -> set[str]:

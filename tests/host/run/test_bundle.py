@@ -18,9 +18,6 @@ from tests.host.command import statecfg
 
 PYENV = Path.home() / ".pyenv" / "versions"
 PYTHONS = [str(path) for minor in range(8, 20) for path in PYENV.glob(f"3.{minor}.*/bin/python")] or [sys.executable]
-# Size limits in bytes: of the core, and of the core with these ten node types. The other types are only printed.
-LARGEST_CORE, LARGEST = 68_000, 105_000
-TEN = ["command", "directory", "file", "group", "line_in_file", "package", "process", "service", "symlink", "user"]
 
 NEWER = """\
 from statecfg import node_type
@@ -73,15 +70,6 @@ print("typing" in sys.modules)
 
 def ours() -> list[str]:
     return [name for name in resources.available() if getattr(resources, name).module == f"statecfg.resources.{name}"]
-
-
-def test_the_bundle_stays_below_its_size_limits() -> None:
-    others = sorted(set(ours()) - set(TEN))
-    core, ten, everything = (len(bundle.build(types).data) for types in ((), TEN, [*TEN, *others]))
-    print(f"bundle: core {core:,} bytes, with ten node types {ten:,}, with {', '.join(others)} as well {everything:,}")
-    assert set(TEN) < set(ours())
-    assert core <= LARGEST_CORE
-    assert ten <= LARGEST
 
 
 def test_a_host_gets_only_the_node_types_of_its_definition() -> None:
