@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from statecfg import resources
+from statecfg.remote.former import MOVED
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.run import bundle, host_modules
 from tests.host import sent
@@ -68,6 +69,11 @@ print("typing" in sys.modules)
 """
 
 
+def former_modules() -> dict[str, host_modules.Module]:
+    """Return the modules that a node type written for 0.3 imports."""
+    return host_modules.closure(f"statecfg.remote.{name}" for name in MOVED)
+
+
 def ours() -> list[str]:
     return [name for name in resources.available() if getattr(resources, name).module == f"statecfg.resources.{name}"]
 
@@ -108,7 +114,7 @@ def test_code_for_services_without_systemd_is_sent_with_the_types_that_know_unit
 
 @pytest.mark.parametrize("python", PYTHONS, ids=lambda python: Path(python).parents[1].name)
 def test_every_module_that_is_sent_can_be_imported(python: str, tmp_path: Path) -> None:
-    found = sent.unpacked(bundle.build(ours()).data)
+    found = {**sent.unpacked(bundle.build(ours()).data), **former_modules()}
     for part in map(bundle._part, host_modules.PARTS):
         found.update(sent.unpacked(part.data))
     sent.write(found, tmp_path)

@@ -10,17 +10,19 @@ from pkgutil import walk_packages
 import statecfg
 from statecfg import problems
 from statecfg.playbook.user_code import AskedForInput, TookTooLong
+from statecfg.remote import former
 from statecfg.remote.graph.errors import StatecfgError
 from tests.unit.sources import part
 
-PROGRAMS = ("statecfg.__main__", "statecfg.remote.bootstrap")  # an import would run these
+# An import would run these, or warn of a former name.
+SKIPPED = {"statecfg.__main__", "statecfg.remote.bootstrap", *(f"statecfg.remote.{name}" for name in former.MOVED)}
 LINE = re.compile(r"^ {4}(?P<indent>[│├└─ ]*)(?P<name>\w+)(?: +(?P<room>[\w.]+) +\S.*)?$")
 
 
 @functools.cache
 def exceptions() -> set[type[BaseException]]:
     """Return all exception classes that modules of statecfg define."""
-    modules = [found.name for found in walk_packages(statecfg.__path__, "statecfg.") if found.name not in PROGRAMS]
+    modules = [found.name for found in walk_packages(statecfg.__path__, "statecfg.") if found.name not in SKIPPED]
     values = [(name, value) for name in modules for value in vars(import_module(name)).values()]
     classes = [(name, value) for name, value in values if isinstance(value, type)]
     return {found for name, found in classes if issubclass(found, BaseException) and found.__module__ == name}
