@@ -1,6 +1,6 @@
 """Write an HTTP hook in ten lines: a server, and a function for each phase. Uses only the standard library.
 
-from statecfg.hooks.service import HookError, HookService
+from statecfg import HookService
 
 service = HookService()
 
@@ -26,7 +26,7 @@ from typing import Any
 
 from statecfg.remote.graph.errors import StatecfgError
 
-__all__ = ["HookError", "HookService", "Request"]
+__all__ = ["HookError", "HookRequest", "HookService", "Request"]
 
 MAX_REQUEST = 64 << 20  # bytes
 PATIENCE = 30.0  # seconds to wait for data of a request
@@ -96,6 +96,7 @@ class Request:
         self.status["conditions"] = [*others, {key: value for key, value in condition.items() if value}]
 
 
+HookRequest = Request  # its public name, because servers have other requests
 Handler = Callable[[Request], Any]
 
 
