@@ -22,7 +22,7 @@ from statecfg.facts import catalogue  # noqa: E402  # as above
 from statecfg.graph import schema  # noqa: E402  # as above
 from statecfg.problems import CODES  # noqa: E402  # as above
 from statecfg.templates.filters import FILTERS, TESTS  # noqa: E402  # as above
-from tests.unit.coverage import page as coverage  # noqa: E402  # as above
+from tests.unit.resources.coverage import page as coverage  # noqa: E402  # as above
 
 REFERENCE = ROOT / "docs/reference"
 MADE_STUB = "# Made from the code by script/docs: the node types in Hy, for type checkers."
