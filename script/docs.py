@@ -68,7 +68,7 @@ LIMITS = (
     ("statecfg.run.saved.plan_file", "LARGEST", "size of a saved plan", "bytes"),
     ("statecfg.playbook.project", "LARGEST", "size of statecfg.toml", "bytes"),
     ("statecfg.store.sqlite", "BUSY", "time to wait for another writer of the store", "s"),
-    ("statecfg.store.locks", "LEASE", "lease on a lock in PostgreSQL; it expires if its holder does not renew it", "s"),
+    ("statecfg.store.leases", "LEASE", "lease on a lock in PostgreSQL; it expires unless its holder renews it", "s"),
     ("statecfg.store.runs", "KEPT", "runs in the store's history; older ones are deleted", ""),
     ("statecfg.playbook.secrets", "SHORTEST", "minimum length of a secret, in characters", ""),
     ("statecfg.playbook.secrets", "LARGEST", "size of the file of a secret", "bytes"),
