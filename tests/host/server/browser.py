@@ -98,3 +98,15 @@ def fits(page: Page) -> bool:
     """Return whether the page is no wider than its window."""
     wide: bool = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     return wide
+
+
+def go(page: Page, address: str) -> Page:
+    """Show a view of the page by its address, such as "#/hosts"."""
+    page.evaluate("address => { location.hash = address; }", address)
+    return page
+
+
+def address(page: Page) -> str:
+    """Return the address of the current view."""
+    found: str = page.evaluate("location.hash")
+    return found

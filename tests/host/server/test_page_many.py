@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
-from tests.host.server.browser import DESK, PHONE, browsing, fits, paged, signed_in
+from tests.host.server.browser import DESK, PHONE, address, browsing, fits, go, paged, signed_in
 from tests.host.server.many import LARGE_RUN, MINUTE, START, fill
 from tests.host.server.serving import Served, serving
 
@@ -120,16 +120,6 @@ def test_search_in_a_run_matches_host_names_and_reports(
 def test_a_wrong_cursor_is_refused(client: httpx.Client) -> None:
     for after in ("x", "1", "nan,x", "1e9,x"):
         assert client.get(f"{OWN}/runs", params={"after": after}).status_code == 400, after
-
-
-def address(page: Page) -> str:
-    found: str = page.evaluate("location.hash")
-    return found
-
-
-def go(page: Page, path: str) -> Page:
-    page.evaluate("path => { location.hash = path; }", path)
-    return page
 
 
 @pytest.mark.parametrize("section", ["hosts", "runs", f"runs/{LARGE_RUN}"])
