@@ -74,7 +74,7 @@ export function tasks() {
     h(
       "div.filters",
       {},
-      text("find", "Find tasks", "entity, operation, user"),
+      text("find", "Find tasks", "entity, user"),
       choice("type", "Type", [["", "All types"], ...known]),
       choice("operation", "Operation", [["", "All operations"], ...Object.entries(TITLES)]),
       choice("status", "Status", [["", "All statuses"], ...STATUSES.map((name) => [name, name])]),

@@ -79,6 +79,14 @@ def signed_in(page: Page, served: Served, role: str = "administrator", url: str 
     return page
 
 
+def reload(page: Page) -> None:
+    """Reload the page. Return when it is live."""
+    happened: list[str] = []
+    page.on("requestfailed", lambda request: happened.append(f"{request.failure} {request.url}"))
+    page.reload()
+    _wait_until_live(page, happened)
+
+
 def _wait_until_live(page: Page, happened: list[str]) -> None:
     """Wait for the live connection. Reload the page if the browser aborted a request.
 

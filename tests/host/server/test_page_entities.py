@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.host.server.browser import DESK, PHONE, address, browsing, fits, go, paged, signed_in
+from tests.host.server.browser import DESK, PHONE, address, browsing, fits, go, paged, reload, signed_in
 from tests.host.server.many import MINUTE
 from tests.host.server.many_entities import entity_id, fill_entities
 from tests.host.server.serving import Served, serving
@@ -79,7 +79,7 @@ def test_the_list_of_tasks_has_filters_for_entity_type_operation_and_time(
         assert address(page) == "#/tasks?type=acme%3Asite&operation=createDefinedEntity&find=blog10&status=error"
         page.go_back()
         total(page, 3, 1)
-        page.reload()
+        reload(page)
         expect(page.locator('[data-param="operation"]')).to_have_value("createDefinedEntity")
         expect(page.locator('[data-param="type"]')).to_have_value("acme:site")
         page.fill('[data-param="find"]', "x;(y),\\*")

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.host.server.browser import DESK, PHONE, address, browsing, fits, go, paged, signed_in
+from tests.host.server.browser import DESK, PHONE, address, browsing, fits, go, paged, reload, signed_in
 from tests.host.server.many import LARGE_RUN, MINUTE, START, fill
 from tests.host.server.serving import Served, serving
 
@@ -166,7 +166,7 @@ def test_a_link_opens_a_filtered_list(browser: Browser, many: Served) -> None:
     with paged(browser) as page:
         signed_in(page, many)
         page.goto(f"{many.url}/#/runs?host=host77&outcome=ok")
-        page.reload()
+        reload(page)
         expect(page.locator('[data-param="host"]')).to_have_value("host77")
         expect(page.locator('[data-param="outcome"]')).to_have_value("ok")
         expect(page.locator("article.row")).to_have_count(3)

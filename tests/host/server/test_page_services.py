@@ -13,7 +13,7 @@ from sqlalchemy import insert
 from statecfg import store
 from statecfg.playbook import project
 from statecfg.store.service_tables import unit
-from tests.host.server.browser import CANARY, DESK, PHONE, address, browsing, fits, go, paged, signed_in
+from tests.host.server.browser import CANARY, DESK, PHONE, address, browsing, fits, go, paged, reload, signed_in
 from tests.host.server.many import LARGE_RUN, fill
 from tests.host.server.many_services import WHY, add_service, fill_services, service_row, unit_row
 from tests.host.server.serving import Served, serving
@@ -137,7 +137,7 @@ def test_the_browser_draws_one_page_and_keeps_filters_in_the_address(
         page.fill('[data-param="host"]', "host5")
         expect(units).to_have_count(1)
         assert address(page) == "#/services?state=trouble&host=host5"
-        page.reload()
+        reload(page)
         expect(units).to_have_count(1)
         expect(page.locator('[data-param="host"]')).to_have_value("host5")
         page.fill('[data-param="find"]', "nothing")
@@ -155,6 +155,7 @@ def test_a_failed_unit_shows_its_reason_and_links_to_its_host_and_run(browser: B
         failed.locator("a", has_text="host50").click()
         expect(page.locator("h1")).to_have_text("host50")
         page.go_back()
+        expect(failed).to_be_visible()
         page.locator(".lead a", has_text="site.yml").click()
         expect(page.locator('[data-param="playbook"]')).to_have_value("site.yml")
         expect(page.locator("article.row")).to_have_count(10)
