@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from statecfg.run.host.driver import HOST_KEY
+from statecfg.run.host.host_key import HOST_KEY
 from statecfg.run.options import Expected
 from statecfg.run.report_model import Error, Host, Node
 from statecfg.run.saved.model import SavedPlan
