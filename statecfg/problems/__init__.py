@@ -96,7 +96,7 @@ from dataclasses import dataclass
 from statecfg.problems import tokens
 from statecfg.problems.codes import CODES
 from statecfg.problems.positions import SourceLocation
-from statecfg.problems.suggestions import suggest, suggest_file
+from statecfg.problems.suggestions import sentence, suggest, suggest_file
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.suggestions import did_you_mean, nearest
 
@@ -113,6 +113,7 @@ __all__ = [
     "report",
     "reported",
     "reporting",
+    "sentence",
     "suggest",
     "suggest_file",
 ]

@@ -342,6 +342,11 @@ def test_a_class_has_few_attributes() -> None:
     assert not large, f"a class has at most {MOST_ATTRIBUTES} attributes"
 
 
+def test_one_function_asks_what_a_misspelled_name_means() -> None:
+    asking = {shown(path) for path in FILES if re.search(r"(?i)did you mean [`{%]", path.read_text())}
+    assert asking == {"problems/suggestions.py", "remote/graph/suggestions.py"}
+
+
 def test_code_compares_with_names_instead_of_strings() -> None:
     wrong = [
         f"{shown(path)}:{line}: {text!r}"
