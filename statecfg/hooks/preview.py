@@ -79,7 +79,7 @@ class Preview:
             store = stack.enter_context(self._opened()) if self.there else None
             if not in_run.has_units(store, deployment):
                 return {job.host.name: {} for job in jobs}
-            orders = stack.enter_context(in_run.looked_ahead(store, deployment, "apply", jobs)).orders
+            orders = stack.enter_context(in_run.looked_ahead(store, deployment, Mode.APPLY, jobs)).orders
             self.units = {name: orders.due(name) for name in orders.ahead.due}
             return {job.host.name: orders.owner(job.host.name) for job in jobs}
 

@@ -25,6 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.remote.graph.names import ResourceEvent
 
 __all__ = ["HookError", "HookRequest", "HookService", "Request"]
 
@@ -113,7 +114,7 @@ class HookService:
 
     def pre_reconcile(self, function: Handler) -> Handler:
         """Register a function that changes object and children before they are applied: `@service.pre_reconcile`."""
-        self.handlers["pre-reconcile"] = function
+        self.handlers[ResourceEvent.PRE_RECONCILE] = function
         return function
 
     def finalize(self, function: Handler) -> Handler:
@@ -121,7 +122,7 @@ class HookService:
 
         The object stays until the function succeeds.
         """
-        self.handlers["finalize"] = function
+        self.handlers[ResourceEvent.FINALIZE] = function
         return function
 
     def run(self, host: str = "127.0.0.1", port: int = 8080) -> None:
@@ -179,7 +180,7 @@ class HookService:
         reply: dict[str, Any] = {}
         if _differ(request.object, before["object"]):
             reply["object"] = request.object
-        if _differ(request.children, before.get("children") or {}) and request.phase == "pre-reconcile":
+        if _differ(request.children, before.get("children") or {}) and request.phase == ResourceEvent.PRE_RECONCILE:
             reply["children"] = request.children
         return 200, JSON, json.dumps(reply) + "\n"
 

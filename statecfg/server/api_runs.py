@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from starlette.responses import JSONResponse, Response
 
 from statecfg.entities.problems import ApiError, bad
+from statecfg.remote.graph.names import Outcome, RunStatus
 from statecfg.server.auth import ADMINISTRATOR
 from statecfg.server.parameters import OWN_API, number, text
 from statecfg.server.problems import NAMED, HostProblems
@@ -150,7 +151,7 @@ def _has(result: HostResult, outcome: str) -> bool:
 
 def _order(name: str, hosts: Mapping[str, HostResult]) -> tuple[bool, NaturalKey]:
     result = hosts[name]
-    is_fine = result.status in ("", OK) and not result.summary.get("failed") and not result.summary.get("unknown")
+    is_fine = result.status in ("", OK) and not any(map(result.summary.get, (Outcome.FAILED, Outcome.UNKNOWN)))
     return is_fine, natural(name)
 
 
@@ -179,7 +180,7 @@ def answer(record: RunRecord | Going) -> RunAnswer:
     if isinstance(record, RunRecord):
         state, ended = "ended", record.ended
     else:
-        state, beat = "cut off" if record.cut_off(time.time()) else "running", record.beat or None
+        state, beat = RunStatus.CUT_OFF if record.cut_off(time.time()) else RunStatus.RUNNING, record.beat or None
     return RunAnswer(
         id=record.id,
         mode=record.mode,

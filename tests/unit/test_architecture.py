@@ -6,7 +6,7 @@ import ast
 import gc
 import graphlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -62,11 +62,14 @@ HOMES = {
     "ansible": r"playbook/ansible_modules\.py",
     "sqlalchemy": r"store/.*\.py",
 }
-# The value of an expression that ends in one of these keys or attributes is such a name.
-COMPARED = {
+# What has one of these names (a variable, parameter, attribute or key) has such a value.
+NAMED = {
     "outcome": names.Outcome.ALL,
     "status": (*names.HostStatus.ALL, *names.ActionStatus.ALL, *names.HookStatus.ALL, *names.RunStatus.ALL),
     "mode": names.Mode.ALL,
+    "state": (*names.State.ALL, *names.RunStatus.ALL),
+    "phase": names.ResourceEvent.ALL,
+    "event": names.ResourceEvent.ALL,
 }
 # The only calls from a lower floor to a higher one. They look up a name in `statecfg` when they run, because the code
 # above must be loaded at that moment: `import statecfg` loads nothing, and a host has only some of these names.
@@ -81,8 +84,10 @@ CALLED_ABOVE = {
     "report_twice": "errors of node types have a place and a fix on the controller only",
     "unknown_node_type": "errors of node types have a place and a fix on the controller only",
 }
-# The tasks of entities have other statuses.
-FOREIGN = {"store/marks.py"}
+# A collection with some of one of these lists, and nothing else, is such a list.
+LISTS = [frozenset(found.ALL) for found in vars(names).values() if isinstance(found, type) and hasattr(found, "ALL")]
+FOREIGN = {"store/marks.py", "remote/units/context.py"}  # tasks of entities, and units of juju, have other statuses
+Parameters = Mapping[str, Mapping[int, set[str]]]  # function → position of a parameter → its names in `NAMED`
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -347,24 +352,98 @@ def test_one_function_asks_what_a_misspelled_name_means() -> None:
     assert asking == {"problems/suggestions.py", "remote/graph/suggestions.py"}
 
 
-def test_code_compares_with_names_instead_of_strings() -> None:
+def test_code_uses_names_instead_of_strings() -> None:
+    positions = parameters([found for path in FILES for found in nodes(path, ast.FunctionDef, ast.ClassDef)])
     wrong = [
         f"{shown(path)}:{line}: {text!r}"
         for path in FILES
-        if shown(path) not in FOREIGN and "resources" not in path.parts
-        for line, text in literals(nodes(path, ast.Compare))
+        if shown(path) not in FOREIGN and "resources" not in path.parts and path != Path(names.__file__)
+        for line, text in literals(nodes(path, *USES), positions)
     ]
     assert wrong == []
 
 
-def literals(comparisons: Sequence[ast.Compare]) -> Iterator[tuple[int, str]]:
-    """Yield the strings that code compares with an outcome, a status, a mode or a failure rule."""
-    for node in comparisons:
-        sides = [node.left, *node.comparators]
-        expected = {name for side in sides for name in COMPARED.get(last_word(side), ())}
-        for inner in (inner for side in sides for inner in walk(side)):
-            if isinstance(inner, ast.Constant) and inner.value in expected:
-                yield inner.lineno, inner.value
+USES = (ast.Compare, ast.Assign, ast.AnnAssign, ast.Dict, ast.Call, ast.FunctionDef, ast.Tuple, ast.List, ast.Set)
+
+
+def literals(uses: Sequence[ast.AST], positions: Parameters) -> Iterator[tuple[int, str]]:
+    """Yield the strings that code uses as an outcome, a status, a mode, a state or an event.
+
+    :param uses: nodes of the types in `USES`
+    """
+    for node in uses:
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            expected = {name for side in sides for name in NAMED.get(last_word(side), ())}
+            strings = [inner for side in sides for inner in walk(side) if isinstance(inner, ast.Constant)]
+            yield from ((inner.lineno, str(inner.value)) for inner in strings if inner.value in expected)
+        elif isinstance(node, ast.Tuple | ast.List | ast.Set):
+            words = [item.value if isinstance(item, ast.Constant) else None for item in node.elts]
+            if len(words) > 1 and any(known.issuperset(words) for known in LISTS):
+                yield node.lineno, ", ".join(map(str, words))
+        else:
+            for word, value in values(node, positions):
+                yield from (
+                    (one.lineno, str(one.value)) for one in constants(value) if one.value in NAMED.get(word, ())
+                )
+
+
+def values(node: ast.AST, positions: Parameters) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the values that a node gives to something, with the name of that."""
+    match node:
+        case ast.Assign():
+            for target in node.targets:
+                yield from assigned(target, node.value)
+        case ast.AnnAssign(value=ast.expr()):
+            yield last_word(node.target), node.value
+        case ast.Dict():
+            yield from (
+                (str(getattr(key, "value", "")), value) for key, value in zip(node.keys, node.values, strict=True)
+            )
+        case ast.Call():
+            yield from ((str(keyword.arg), keyword.value) for keyword in node.keywords)
+            known = positions.get(last_word(node.func), {})
+            yield from ((word, value) for at, value in enumerate(node.args) for word in known.get(at, ()))
+        case ast.FunctionDef():
+            positional = [*node.args.posonlyargs, *node.args.args]
+            defaults = [*zip(positional[::-1], node.args.defaults[::-1], strict=False)]
+            defaults += [
+                (one, value) for one, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if value
+            ]
+            yield from ((parameter.arg, value) for parameter, value in defaults)
+
+
+def assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for one, part_of_value in zip(target.elts, value.elts, strict=False):
+            yield from assigned(one, part_of_value)
+    else:
+        yield last_word(target), value
+
+
+def constants(value: ast.expr) -> Iterator[ast.Constant]:
+    """Yield the constants that an expression can be."""
+    match value:
+        case ast.Constant():
+            yield value
+        case ast.IfExp():
+            yield from (*constants(value.body), *constants(value.orelse))
+        case ast.BoolOp(values=parts) | ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+            for one in parts:
+                yield from constants(one)
+
+
+def parameters(definitions: Sequence[ast.FunctionDef | ast.ClassDef]) -> Parameters:
+    """Return the positions of parameters with names in `NAMED`, for all functions, methods and classes."""
+    found: dict[str, dict[int, set[str]]] = {}
+    for one in definitions:
+        starts = [inner for inner in one.body if isinstance(inner, ast.FunctionDef) and inner.name == "__init__"]
+        for function in [one] if isinstance(one, ast.FunctionDef) else starts:
+            words = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+            for at, word in enumerate(words[words[:1] in (["self"], ["cls"]) :]):
+                if word in NAMED:
+                    found.setdefault(one.name, {}).setdefault(at, set()).add(word)
+    return found
 
 
 def last_word(side: ast.expr) -> str:
@@ -379,8 +458,26 @@ def last_word(side: ast.expr) -> str:
     return ""
 
 
-def test_literals_finds_strings_in_comparisons() -> None:
-    code = 'host["status"] == "ok" or node.outcome in ("changed", "x") or said.get("mode") != "plan" or mode == MODE'
-    assert [
-        text for _, text in literals([node for node in walk(ast.parse(code)) if isinstance(node, ast.Compare)])
-    ] == ["ok", "changed", "plan"]
+@each(
+    ("code", "found"),
+    [
+        ('host["status"] == "ok" or node.outcome in ("changed", "x")', {"ok", "changed"}),
+        ('said.get("mode") != "plan" or mode == MODE', {"plan"}),
+        ('path, mode = "apply", "plan" if dry_run else "verify"', {"plan", "verify"}),
+        ('host["status"]: str = why or "failed"', {"failed"}),
+        ('{"status": "refused", "apply": True, **host}', {"refused"}),
+        ('run(work, "prune")', {"prune"}),
+        ('session.run("prune", "verify")', {"verify"}),
+        ('Run("destroy")', {"destroy"}),
+        ('end(status="unknown", name="failed")', {"unknown"}),
+        ('def run(work, mode="facts", *, state="cut off"): pass', {"facts", "cut off"}),
+        ('WORST = ("failed", "unknown", "ok")', {"failed, unknown, ok"}),
+        ('("failed", "detail")', set()),
+        ('print("failed")', set()),
+    ],
+)
+def test_literals_finds_strings_that_have_names(code: str, found: set[str]) -> None:
+    functions = walk(ast.parse("def run(work, mode): pass\nclass Run:\n  def __init__(self, mode): pass"))
+    positions = parameters([one for one in functions if isinstance(one, ast.FunctionDef | ast.ClassDef)])
+    uses = [node for node in walk(ast.parse(code)) if isinstance(node, USES)]
+    assert {text for _, text in literals(uses, positions)} == found
