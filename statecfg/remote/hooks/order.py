@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
     from statecfg.remote.graph.model import Blob, Node
+    from statecfg.remote.graph.on_failure import Rule
     from statecfg.remote.hooks.configuration import Configuration, Schema
-    from statecfg.remote.hooks.on_failure import Rule
 
 
 class HookFiles:

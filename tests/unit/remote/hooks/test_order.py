@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from statecfg.remote.graph.model import Node
-from statecfg.remote.hooks.on_failure import RULES
+from statecfg.remote.graph.on_failure import RULES
 from statecfg.remote.hooks.order import HookOrder
 from tests.each import each
 
