@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -231,6 +232,17 @@ def test_streams_of_a_worker_carry_much_data_in_both_directions(sixty: list[Host
             back = b"".join(iter(lambda: stream.read(60) or b"", b""))
             written.result()
         assert back == data
+
+
+def test_workers_may_open_as_many_files_as_the_hard_limit_allows(workers: Cluster) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    pids = [worker.pid for worker in workers.workers]
+    for pid in pids:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (256, hard))
+    importlib.import_module("distributed")  # adds its defaults, which the end of `set` would remove
+    with dask.config.set(workers.settings), contextlib.closing(opened(workers.url)):
+        limits = {resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in pids}
+    assert limits == {(min(hard, 1 << 20), hard)}
 
 
 def _with_version(directory: Path, version: str) -> str:
