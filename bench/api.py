@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import httpx
 
+from bench import figures
 from tests.host.server import scenes
 from tests.host.server.scenes import API
 from tests.host.server.serving import serving
@@ -51,7 +52,7 @@ def main() -> int:
     parser.add_argument("--entities", type=int, default=10_000)
     parser.add_argument("--calls", type=int, default=200)
     given = parser.parse_args()
-    worst = 0.0
+    bars, fixed = figures.Bars(), figures.fixed()
     with (
         tempfile.TemporaryDirectory() as folder,
         serving(Path(folder) / "project") as served,
@@ -79,9 +80,10 @@ def main() -> int:
         for name, call in calls.items():
             took = sorted(measured(given.calls, call))
             median = statistics.median(took)
-            worst = max(worst, median)
-            print(f"{name:28} median {median:6.1f} ms   95 % {took[int(len(took) * 0.95)]:6.1f} ms")
-    return int(worst > LARGEST)
+            loops = figures.loops(median / 1000, fixed)
+            row = f"{name:28} median {median:6.1f} ms, {loops:4.2f} loops   95 % {took[int(len(took) * 0.95)]:6.1f} ms"
+            print(f"{row}   ({bars.at_most(median, LARGEST, 'ms')})", flush=True)
+    return bars.status
 
 
 if __name__ == "__main__":

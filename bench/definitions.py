@@ -1,18 +1,21 @@
 """Measure CPU time and memory of commands on large definitions, and of short commands: `python bench/definitions.py`.
 
-Each figure is the best of several runs. The ratio to a fixed loop makes figures of different machines comparable.
+Each figure is the best of several runs. `bench/figures.py` has the loop.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from bench import commands, figures
+from bench.commands import ENVIRONMENT
 
 LAYERS = """
 from statecfg import play
@@ -97,47 +100,33 @@ def project(folder: Path) -> None:
     (folder / "one.yml").write_text(ONE)
 
 
-def loop() -> float:
-    """Return the CPU time of a fixed loop, in seconds."""
-    start = time.process_time()
-    found: dict[int, tuple[int, str]] = {}
-    for number in range(1_000_000):
-        found[number % 1_000] = (number, "text")
-    return time.process_time() - start
-
-
 def measure(case: Case, folder: Path) -> tuple[float, float]:
     """Run a command once. Return its CPU time in seconds, and its peak memory in MB."""
     around = ALONE if case.arguments[0] == "plan" and os.geteuid() == 0 else ()
-    environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "XDG_CACHE_HOME": str(folder / "cache")}
+    own = {"XDG_STATE_HOME": str(folder / "state"), "XDG_CACHE_HOME": str(folder / "cache")}
     command = [*around, sys.executable, "-m", "statecfg", *case.arguments]
-    with (folder / "output").open("w") as output:
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=output, stderr=output)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != case.status:
-        sys.exit(f"{' '.join(command)} ended with status {process.returncode}:\n{(folder / 'output').read_text()}")
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+    cost = commands.run(command, {**ENVIRONMENT, **own}, folder, [case.status])
+    return cost.cpu, cost.memory
 
 
 def main() -> int:
     """Print a table. Return 1 if a figure exceeds its limit."""
-    print(f"{'':<42} {'CPU':>8} {'limit':>8} {'loops':>7} {'peak':>8}")
-    missed = False
+    print(f"{'':<42} {'CPU':>8} {'loops':>7} {'peak':>8}", flush=True)
+    bars = figures.Bars()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         project(folder)
         for case in CASES:
             measure(CASES[-1], folder)  # compiles the modules, and fills the caches
-            fixed = min(loop() for _ in range(5))
+            fixed = figures.fixed()
             rows = [measure(case, folder) for _ in range(case.runs)]
             seconds, peak = min(row[0] for row in rows), min(row[1] for row in rows)
-            ratio = seconds / min(fixed, *(loop() for _ in range(5)))
-            print(
-                f"{case.what:<42} {seconds:>6.2f} s {case.seconds:>6.2f} s {ratio:>6.1f}× {peak:>5.0f} MB", flush=True
-            )
-            missed |= seconds > case.seconds or (bool(case.megabytes) and peak > case.megabytes)
-    return int(missed)
+            ratio = figures.loops(seconds, fixed)
+            verdicts = [bars.at_most(seconds, case.seconds, "s")]
+            verdicts += [bars.at_most(peak, case.megabytes, "MB")] if case.megabytes else []
+            row = f"{case.what:<42} {seconds:>6.2f} s {ratio:>6.1f}× {peak:>5.0f} MB"
+            print(f"{row}   ({', '.join(verdicts)})", flush=True)
+    return bars.status
 
 
 if __name__ == "__main__":

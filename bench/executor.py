@@ -15,11 +15,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-from bench import bare_paramiko  # noqa: E402  # from this checkout
-from tests import lab  # noqa: E402  # the benchmark uses test hosts
-from tests.host.run import rig  # noqa: E402  # as above
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from bench import bare_paramiko, figures
+from tests import lab
+from tests.host.run import rig
 
 FOLDER, FILES = "/srv/bench", 100
 BAR = 2.5
@@ -35,8 +35,8 @@ def cpu(host: lab.Host, command: Callable[[], object]) -> float:
     return sum(map(float, host.read("/srv/times").split()))
 
 
-def measure(host: lab.Host, runs: int) -> float:
-    """Print the medians; return the median of the ratios."""
+def measure(host: lab.Host, runs: int) -> int:
+    """Print the medians. Return 1 if the median of the ratios is over its bar."""
     host.write("/srv/timed", TIMED, 0o755)
     definition = rig.small_files(FOLDER, FILES)
     for _ in range(3):
@@ -48,10 +48,11 @@ def measure(host: lab.Host, runs: int) -> float:
         pairs.append((ours, cpu(host, lambda: host.run(bare))))
     ratio = statistics.median(a / b for a, b in pairs)
     first, second = (1000 * statistics.median(values) for values in zip(*pairs, strict=True))
-    verdict = "within" if ratio <= BAR else "OVER"
+    bars = figures.Bars()
     title = f"{FILES + 1} resources, nothing to change: executor / bare"
-    print(f"{title:52} {first:5.0f} ms  {second:5.0f} ms CPU  {ratio:4.2f} x   (bar {BAR} x: {verdict})", flush=True)
-    return ratio
+    row = f"{title:52} {first:5.0f} ms  {second:5.0f} ms CPU  {ratio:4.2f} x"
+    print(f"{row}   ({bars.at_most(ratio, BAR, 'x')})", flush=True)
+    return bars.status
 
 
 def main() -> None:
@@ -60,10 +61,10 @@ def main() -> None:
     runs = 9 if parser.parse_args().quick else 25
     try:
         (host,) = lab.light_hosts(1, prefix="executor")
-        ratio = measure(host, runs)
+        status = measure(host, runs)
     finally:
         lab.close_all()
-    sys.exit(ratio > BAR)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

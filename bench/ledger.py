@@ -16,11 +16,12 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-from statecfg.run import fleet  # noqa: E402  # from this checkout
-from tests import lab  # noqa: E402  # as above
-from tests.host.run import rig  # noqa: E402  # as above
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from bench import figures
+from statecfg.run import fleet
+from tests import lab
+from tests.host.run import rig
 
 FILES = 100  # plus their directory
 BAR = 1.15
@@ -59,10 +60,11 @@ def main() -> None:
         lab.close_all()
     ratio = statistics.median(a / b for a, b in pairs)
     first, second = (statistics.median(values) for values in zip(*pairs, strict=True))
-    verdict = "within" if ratio <= BAR else "OVER"
+    bars = figures.Bars()
     title = f"{FILES + 1} resources, nothing to change: ledger / none"
-    print(f"{title:52} {first:7.3f} s {second:7.3f} s   {ratio:5.2f} x   (bar {BAR} x: {verdict})", flush=True)
-    sys.exit(ratio > BAR)
+    row = f"{title:52} {first:7.3f} s {second:7.3f} s   {ratio:5.2f} x"
+    print(f"{row}   ({bars.at_most(ratio, BAR, 'x')})", flush=True)
+    sys.exit(bars.status)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Measure the script time of each step on the web page, with 2,000 hosts and 10,000 runs in the store.
+"""Measure the script time of each step on the web page, with many hosts, runs, units, entities and tasks in the store.
 
-    .venv/bin/python bench/page.py [--hosts 2000] [--runs 10000]
+    .venv/bin/python bench/page.py [--hosts 2000] [--runs 10000] [--units 500] [--entities 10000] [--tasks 2000]
 
 The output gives the CPU time of scripts in a headless Chromium and the number of elements for two widths of the page.
 """
@@ -18,29 +18,49 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from playwright.sync_api import CDPSession, Page
 
 from tests.host.server import browser
+from tests.host.server.browser import go
 from tests.host.server.many import LARGE_RUN, fill
+from tests.host.server.many_entities import entity_id, fill_entities
+from tests.host.server.many_services import fill_services
 from tests.host.server.serving import serving
 
 LARGEST = 200.0  # limit for the script time in ms
 WIDTHS = (1280, 390)
 Step = Callable[[Page], object]
 STEPS: tuple[tuple[str, Step, str], ...] = (
-    ("overview", lambda page: _go(page, "#/"), "h1 >> text=in trouble"),
-    ("hosts", lambda page: _go(page, "#/hosts"), "article.row >> nth=49"),
+    ("overview", lambda page: go(page, "#/"), "h1 >> text=in trouble"),
+    ("hosts", lambda page: go(page, "#/hosts"), "article.row >> nth=49"),
     ("hosts: next page", lambda page: page.click("text=More hosts"), "a >> text=First hosts"),
     ("hosts: search", lambda page: page.fill('[data-param="find"]', "host1999"), "text=1 of 2,000 hosts match"),
-    ("hosts: outcome", lambda page: _go(page, "#/hosts?outcome=failed"), "text=/of 2,000 hosts match/"),
-    ("a host", lambda page: _go(page, "#/hosts/host7"), "h2 >> text=Last runs"),
-    ("runs", lambda page: _go(page, "#/runs"), "article.row >> nth=49"),
+    ("hosts: outcome", lambda page: go(page, "#/hosts?outcome=failed"), "text=/of 2,000 hosts match/"),
+    ("a host", lambda page: go(page, "#/hosts/host7"), "h2 >> text=Last runs"),
+    ("runs", lambda page: go(page, "#/runs"), "article.row >> nth=49"),
     ("runs: older", lambda page: page.click("text=Older runs"), "a >> text=Newest runs"),
-    ("runs: of a host", lambda page: _go(page, "#/runs?host=host77"), "article.row"),
-    ("a run of all hosts", lambda page: _go(page, f"#/runs/{LARGE_RUN}"), "details.fold.host >> nth=49"),
+    ("runs: of a host", lambda page: go(page, "#/runs?host=host77"), "article.row"),
+    ("a run of all hosts", lambda page: go(page, f"#/runs/{LARGE_RUN}"), "details.fold.host >> nth=49"),
     ("search in that run", lambda page: page.fill('[data-param="find"]', "needle"), "text=1 of 2,000 hosts match"),
+    ("services", lambda page: go(page, "#/services"), ".unit >> nth=49"),
+    ("services: next page", lambda page: page.click("text=More units"), "a >> text=First units"),
+    ("services: search", lambda page: page.fill('[data-param="find"]', "web7/3"), "text=1 of 500 units match"),
+    ("services: in trouble", lambda page: go(page, "#/services?state=trouble"), "text=21 of 500 units match"),
+    ("entities", lambda page: go(page, "#/entities"), "article.row >> nth=24"),
+    ("entities: next page", lambda page: page.click("text=Older"), "text=2 of 400"),
+    (
+        "entities: search",
+        lambda page: page.fill('[data-param="find"]', "blog9999"),
+        ":nth-match(article.row, 1):only-child",
+    ),
+    ("entities: state", lambda page: go(page, "#/entities?state=RESOLUTION_ERROR"), "text=1 of 4"),
+    ("an entity", lambda page: go(page, f"#/entities/{entity_id(7)}"), "h2 >> text=Content"),
+    ("tasks", lambda page: go(page, "#/tasks"), "article.row >> nth=24"),
+    ("tasks: next page", lambda page: page.click("text=Older"), "text=2 of 80"),
+    (
+        "tasks: search",
+        lambda page: page.fill('[data-param="find"]', "blog1999"),
+        ":nth-match(article.row, 1):only-child",
+    ),
+    ("tasks: errors", lambda page: go(page, "#/tasks?status=error&type=acme:site"), "article.row >> nth=19"),
 )
-
-
-def _go(page: Page, address: str) -> None:
-    page.evaluate("address => { location.hash = address; }", address)
 
 
 def script_time(session: CDPSession) -> float:
@@ -65,10 +85,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hosts", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--units", type=int, default=500)
+    parser.add_argument("--entities", type=int, default=10_000)
+    parser.add_argument("--tasks", type=int, default=2000)
     given = parser.parse_args()
     worst = 0.0
     with tempfile.TemporaryDirectory() as folder, serving(Path(folder) / "project") as served:
         fill(served, given.hosts, given.runs)
+        fill_services(served, given.units, given.hosts)
+        fill_entities(served, given.entities, given.tasks)
         with browser.browsing() as program:
             for width in WIDTHS:
                 with browser.paged(program, (width, 900)) as page:

@@ -3,7 +3,7 @@
     python bench/peers.py [--runs N] [--hosts 1,20]
 
 Needs root and PyPI. It installs the other tools into a temporary virtual environment. Each run measures all tools one
-after the other, so a slow machine affects all of them.
+after the other, so a slow machine affects all of them. The bars are for 1 host.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from bench.hosts import ENVIRONMENT, FOLDER, PLAYBOOK, ROOT
+from bench import figures
+from bench.commands import ENVIRONMENT, ROOT
+from bench.project import FOLDER, Project
 from tests import lab
 
 PACKAGES = ("ansible-core", "mitogen", "pyinfra")
 FORKS = 32
+BARS = {"ansible": 90.0, "mitogen": 10.0, "pyinfra": 20.0}  # how many times as long as statecfg a tool takes on 1 host
 ANSIBLE = f"""\
 - hosts: all
   gather_facts: false
@@ -73,8 +76,6 @@ class Peers:
     def __init__(self, place: Path, hosts: list[lab.Host]) -> None:
         self.place, self.key, self.known = place, str(hosts[0].identity), place / "known_hosts"
         lab.write_known_hosts(self.known, hosts)
-        (place / "ssh_config").write_text(f"Host *\n  UserKnownHostsFile {self.known}\n  IdentitiesOnly yes\n")
-        (place / "bench.py").write_text(PLAYBOOK)
         (place / "ansible.yml").write_text(ANSIBLE)
         (place / "deploy.py").write_text(PYINFRA)
         self.programs = place / "venv"
@@ -103,21 +104,15 @@ class Peers:
 
     def tools(self, hosts: list[lab.Host]) -> dict[str, Tool]:
         """Return the tools by name, with commands for these hosts."""
+        project = Project.of(self.place / f"statecfg-{len(hosts)}", hosts)
         ansible, settings = self.ansible(hosts), {"ANSIBLE_PIPELINING": "True", "ANSIBLE_FORKS": str(FORKS)}
         mitogen = {"ANSIBLE_STRATEGY_PLUGINS": self.strategies, "ANSIBLE_STRATEGY": "mitogen_linear"}
         return {
-            "statecfg": Tool(self.statecfg(hosts), f"{101 * len(hosts):,} unchanged", 1),
+            "statecfg": Tool(project.command(), f"{101 * len(hosts):,} unchanged", 1, project.environment),
             "ansible": Tool(ansible, "changed=0", len(hosts), settings),
             "mitogen": Tool(ansible, "changed=0", len(hosts), {**settings, **mitogen}),
             "pyinfra": Tool(self.pyinfra(hosts), "No change", 101 * len(hosts)),
         }
-
-    def statecfg(self, hosts: list[lab.Host]) -> list[str]:
-        inventory = self.place / f"statecfg-{len(hosts)}.yml"
-        lines = "".join(f"  {each.name}: {{address: {each.address}, user: root, key: {self.key}}}\n" for each in hosts)
-        inventory.write_text("hosts:\n" + lines)
-        options = ["-i", str(inventory), "--ssh-config", "ssh_config", "--forks", str(FORKS), "--yes"]
-        return [sys.executable, "-m", "statecfg", "apply", *options, "bench.py"]
 
     def ansible(self, hosts: list[lab.Host]) -> list[str]:
         inventory = self.place / f"ansible-{len(hosts)}.ini"
@@ -136,7 +131,8 @@ class Peers:
         return [self.program("pyinfra"), "-y", "--parallel", str(FORKS), str(inventory), "deploy.py"]
 
 
-def main() -> None:
+def main() -> int:
+    """Measure all tools on each number of hosts. Return 1 if a bar is missed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=3, help="measured runs of each tool, after caches are filled")
     parser.add_argument("--hosts", default="1,20", help="numbers of hosts")
@@ -147,17 +143,19 @@ def main() -> None:
         try:
             peers = Peers(Path(scratch), hosts)
             print(", ".join(f"{name} {peers.versions[name]}" for name in PACKAGES))
-            for tool in (peers.tools(hosts)["statecfg"], *peers.tools(hosts[:1]).values()):
+            tools = {size: peers.tools(hosts[:size]) for size in sizes}
+            for tool in (tools[max(sizes)]["statecfg"], *tools[min(sizes)].values()):
                 peers.call(tool.argv, tool.environment)  # creates the files; fills the caches of the controller
+            bars = figures.Bars()
             for size in sizes:
-                measure(peers, hosts[:size], options.runs)
+                measure(peers, tools[size], size, options.runs, bars)
         finally:
             lab.close_all()
+    return bars.status
 
 
-def measure(peers: Peers, hosts: list[lab.Host], runs: int) -> None:
+def measure(peers: Peers, tools: Mapping[str, Tool], hosts: int, runs: int, bars: figures.Bars) -> None:
     """Print the median time of each tool, and its ratio to that of statecfg."""
-    tools = peers.tools(hosts)
     times: dict[str, list[float]] = {name: [] for name in tools}
     for _ in range(runs):
         for name, tool in tools.items():
@@ -168,10 +166,11 @@ def measure(peers: Peers, hosts: list[lab.Host], runs: int) -> None:
                 raise SystemExit(f"{name}: expected {tool.times} times {tool.unchanged!r}:\n{output[-3000:]}")
     for name, values in times.items():
         ratio = statistics.median(theirs / ours for theirs, ours in zip(values, times["statecfg"], strict=True))
-        print(f"{len(hosts):4} hosts  {name:10} {statistics.median(values):8.2f} s   {ratio:6.1f} x", flush=True)
+        verdict = f"   ({bars.at_least(ratio, BARS[name], 'x')})" if hosts == 1 and name in BARS else ""
+        print(f"{hosts:4} hosts  {name:10} {statistics.median(values):8.2f} s   {ratio:6.1f} x{verdict}", flush=True)
 
 
 if __name__ == "__main__":
     if os.geteuid() != 0:
         raise SystemExit("bench/peers.py creates hosts, which only root can do")
-    main()
+    sys.exit(main())

@@ -4,8 +4,8 @@
 
 A few sshd processes serve one address of 127.0.0.0/8 for each host. The state directory depends on the address, so each
 host has its own ledger, lock and cache of executors. The files are shared: they are as defined when the measurement
-begins, and all hosts have cached the executor. Everything runs in its own network and mount namespaces, so nothing of
-this machine changes.
+begins, and all hosts have cached the executor and have a ledger. Each run has its own store. Everything runs in its own
+network and mount namespaces, so nothing of this machine changes but the user's cache.
 """
 
 from __future__ import annotations
@@ -20,18 +20,22 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from types import MappingProxyType
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-from bench.hosts import ENVIRONMENT, FOLDER, PLAYBOOK  # noqa: E402  # the same work as with fewer hosts
-from tests.lab import login, processes  # noqa: E402  # real sshds, as in tests
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from bench import commands, figures
+from bench.commands import Cost
+from bench.project import FOLDER, Project
+from tests.lab import login, processes
+
+CPU, MEMORY = 20.0, 0.5  # the bars for an additional host: ms of CPU, and MB
+PEAK, PEAK_HOSTS = 300.0, 2000  # the bar for the memory of a run, in MB, and the hosts that it is for
 MOST_BARE = 200  # hosts: the largest run that is compared with paramiko alone
 SERVERS = 4  # sshd processes; each serves a quarter of the addresses
 INSIDE = "--inside"
@@ -56,19 +60,18 @@ FAULTS = {
     "lying": {"unreachable", "unknown"},
     "dying": {"unreachable", "unknown", "ok"},
 }
-
-
-class Cost(NamedTuple):
-    """What a command cost: seconds, seconds of processor time, and the most memory in MiB."""
-
-    wall: float
-    cpu: float
-    memory: float
+PORTS = {"unreachable": 1, "silent": 2299}  # the ports of hosts with these faults
+NO_PORTS: Mapping[int, int] = MappingProxyType({})
 
 
 def address(number: int) -> str:
     """Return the address of a host. The second byte decides which sshd serves it."""
     return f"127.{10 + number % SERVERS}.{number // 1000}.{number // SERVERS % 250 + 1}"
+
+
+def port(number: int) -> int:
+    """Return the port of the sshd that serves a host."""
+    return 2200 + number % SERVERS
 
 
 @contextmanager
@@ -86,7 +89,7 @@ def servers(place: Path) -> Iterator[None]:
         for number in range(SERVERS):
             config = place / f"sshd_config-{number}"
             options = {
-                "ListenAddress": f"0.0.0.0:{2200 + number}",
+                "ListenAddress": f"0.0.0.0:{port(number)}",
                 "HostKey": place / "host_key",
                 "AuthorizedKeysFile": place / "key.pub",
                 "PidFile": "none",
@@ -102,137 +105,117 @@ def servers(place: Path) -> Iterator[None]:
             argv = ["/usr/sbin/sshd", "-D", "-e", "-f", str(config)]
             started.append(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
         for number in range(SERVERS):
-            port = 2200 + number
-            processes.wait_until(lambda port=port: processes.ssh_answers("127.0.0.1", port), 30, "sshd")
+            served = partial(processes.ssh_answers, "127.0.0.1", port(number))
+            processes.wait_until(served, 30, "sshd")
         yield
     finally:
         for process in started:
             processes.end(process)
 
 
-def write_project(place: Path, numbers: range) -> None:
-    """Write the playbook, and the inventory of some hosts."""
-    key = (place / "host_key.pub").read_text().split()
-    ports = {number: 2200 + number % SERVERS for number in numbers}
-    known = "".join(f"[{address(n)}]:{ports[n]} {key[0]} {key[1]}\n" for n in numbers)
-    (place / "known_hosts").write_text(known)
-    (place / "ssh_config").write_text(f"Host *\n  UserKnownHostsFile {place}/known_hosts\n  IdentitiesOnly yes\n")
-    (place / "bench.py").write_text(PLAYBOOK)
-    lines = [
-        f"  host{n:04}: {{address: {address(n)}, port: {ports[n]}, user: root, key: {place}/key}}\n" for n in numbers
-    ]
-    (place / "inventory.yml").write_text("hosts:\n" + "".join(lines))
+class Scene:
+    """The hosts, and the runs on them.
 
-
-def run(argv: Sequence[str], place: Path, codes: Sequence[int] = (0,)) -> Cost:
-    """Run a command; return what it cost.
-
-    :param codes: the exit codes that are expected
+    :param place: a scratch directory, where `servers` run
     """
-    environment = {**ENVIRONMENT, "XDG_STATE_HOME": str(place / "controller"), "XDG_CACHE_HOME": str(place / "cache")}
-    started = time.perf_counter()
-    with (place / "out").open("wb") as out, (place / "err").open("wb") as err:
-        process = subprocess.Popen(argv, cwd=ROOT, stdout=out, stderr=err, env=environment)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    wall = time.perf_counter() - started
-    if process.returncode not in codes:
-        raise SystemExit(f"{argv}: {process.returncode}\n{(place / 'err').read_text()[-3000:]}")
-    return Cost(wall, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
+    def __init__(self, place: Path) -> None:
+        self.place, self.projects = place, 0
 
-def apply(place: Path, codes: Sequence[int] = (0,), more: Sequence[str] = ()) -> Cost:
-    """Apply the playbook to the hosts of the inventory."""
-    options = ["-i", str(place / "inventory.yml"), "--ssh-config", str(place / "ssh_config"), "--forks", "32", "--yes"]
-    argv = [sys.executable, "-m", "statecfg", "apply", *options, *more, str(place / "bench.py")]
-    return run(argv, place, codes)
+    def project(self, numbers: range, ports: Mapping[int, int] = NO_PORTS) -> Project:
+        """Return a new project with some of the hosts.
 
+        :param ports: host → port, for hosts that have another one
+        """
+        key, kind = self.place / "key", " ".join((self.place / "host_key.pub").read_text().split()[:2])
+        self.projects += 1
+        lines = [
+            f"host{n:04}: {{address: {address(n)}, port: {ports.get(n, port(n))}, user: root, key: {key}}}"
+            for n in numbers
+        ]
+        known = "".join(f"[{address(n)}]:{port(n)} {kind}\n" for n in numbers)
+        return Project(self.place / f"project{self.projects}", lines, known)
 
-def bare(place: Path, hosts: int) -> Cost:
-    """Read and check the files on the hosts with paramiko alone."""
-    targets = [f"{address(number)}:{2200 + number % SERVERS}" for number in range(hosts)]
-    script = [sys.executable, "bench/bare_paramiko.py", str(place / "known_hosts"), str(place / "key"), FOLDER]
-    return run([*script, *targets], place)
+    def prepare(self, hosts: int) -> None:
+        """Make the files as defined, copy the executor that one host has cached to the others, and create ledgers."""
+        self.project(range(1)).apply()
+        cached = self.place / "states" / address(0) / "cache"
+        for number in range(1, hosts):
+            state = self.place / "states" / address(number)
+            state.mkdir(mode=0o700)
+            shutil.copytree(cached, state / "cache")
+        self.project(range(hosts)).apply()
 
+    def bare(self, project: Project, hosts: int) -> Cost:
+        """Read and check the files on the hosts with paramiko alone."""
+        targets = [f"{address(number)}:{port(number)}" for number in range(hosts)]
+        script = [sys.executable, "bench/bare_paramiko.py", str(project.known_hosts), str(self.place / "key"), FOLDER]
+        return commands.run([*script, *targets])
 
-def prepare(place: Path, hosts: int) -> None:
-    """Make the files as defined, and copy the executor that one host has cached to the others."""
-    write_project(place, range(1))
-    apply(place)
-    cached = place / "states" / address(0) / "cache"
-    for number in range(1, hosts):
-        state = place / "states" / address(number)
-        state.mkdir(mode=0o700)
-        shutil.copytree(cached, state / "cache")
+    def curve(self, sizes: Sequence[int], engine: str, bars: figures.Bars) -> None:
+        """Measure runs that change nothing.
 
+        The processor time includes that of worker processes, so the bars are for the engine that has none. The memory
+        is that of the largest process.
+        """
+        titles = f"{'hosts':>6} {'apply':>8} {'CPU':>8} {'memory':>9} {'/paramiko':>9}  CPU/host, loops, MB/host"
+        print(f"{titles}  engine {engine}", flush=True)
+        first: tuple[int, Cost] | None = None
+        for hosts in sizes:
+            project, fixed = self.project(range(hosts)), figures.fixed()
+            cost = project.apply("--engine", engine)
+            row = f"{hosts:6} {cost.wall:6.2f} s {cost.cpu:6.2f} s {cost.memory:6.0f} MB"
+            row += f" {cost.wall / self.bare(project, hosts).wall:9.2f}" if hosts <= MOST_BARE else f" {'':9}"
+            verdicts = []
+            if first is not None and hosts != first[0]:
+                more = hosts - first[0]
+                cpu, memory = (cost.cpu - first[1].cpu) / more, (cost.memory - first[1].memory) / more
+                row += f" {1000 * cpu:6.1f} ms {figures.loops(cpu, fixed):6.2f} {memory:6.2f} MB"
+                verdicts += [bars.at_most(1000 * cpu, CPU, "ms")] if engine == "threads" else []
+                verdicts += [bars.at_most(memory, MEMORY, "MB")]
+            first = first or (hosts, cost)
+            verdicts += [bars.at_most(cost.memory, PEAK, "MB")] if hosts <= PEAK_HOSTS else []
+            print(f"{row}   ({', '.join(verdicts)})", flush=True)
 
-def curve(place: Path, sizes: Sequence[int], engine: str) -> None:
-    """Measure runs that change nothing. The first run on each host creates its ledger.
+    def failing(self, hosts: int, engine: str, bars: figures.Bars) -> None:
+        """Measure a run in which 1 % of the hosts fail in different ways, and check the report of each."""
+        numbers = range(0, hosts, max(1, hosts // max(len(FAULTS), hosts // 100)))
+        faults = {number: list(FAULTS)[at % len(FAULTS)] for at, number in enumerate(numbers)}
+        ports = {number: PORTS[fault] for number, fault in faults.items() if fault in PORTS}
+        project = self.project(range(hosts), ports)
+        into = project.root / "report.json"
+        with ExitStack() as stack:
+            for number, fault in faults.items():
+                self._break(stack, number, fault)
+            cost = project.apply("--engine", engine, "--json-into", str(into), statuses=(3, 4))
+        report = json.loads(into.read_text())
+        wrong = []
+        for name, host in report["hosts"].items():
+            fault = faults.get(int(name.removeprefix("host")))
+            if host["status"] not in (FAULTS[fault] if fault else {"ok"}):
+                wrong.append(f"{name} ({fault or 'sound'}): {host['status']}: {host.get('error')}")
+        counts = Counter(host["status"] for host in report["hosts"].values())
+        statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
+        verdict = f"   ({bars.at_most(cost.memory, PEAK, 'MB')})" if hosts <= PEAK_HOSTS else ""
+        costs = f"{cost.wall:.2f} s, {cost.cpu:.2f} s CPU, {cost.memory:.0f} MB"
+        print(f"{len(faults)} of {hosts} hosts fail: {costs}; {statuses}{verdict}", flush=True)
+        if wrong:
+            raise SystemExit("\n".join(wrong))
 
-    The processor time includes that of worker processes. The memory is that of the largest process.
-    """
-    titles = f"{'hosts':>6} {'apply':>8} {'CPU':>8} {'memory':>9} {'/paramiko':>9}  CPU/host  MB/host"
-    print(f"{titles}  engine {engine}", flush=True)
-    first: tuple[int, Cost] | None = None
-    for hosts in sizes:
-        write_project(place, range(hosts))
-        cost = apply(place, more=["--engine", engine])
-        ratio = f"{cost.wall / bare(place, hosts).wall:9.2f}" if hosts <= MOST_BARE else f"{'':9}"
-        per_host = ""
-        if first is not None:
-            more = hosts - first[0]
-            cpu, memory = (cost.cpu - first[1].cpu) / more * 1000, (cost.memory - first[1].memory) / more
-            per_host = f"{cpu:6.1f} ms {memory:8.2f}"
-        first = first or (hosts, cost)
-        print(
-            f"{hosts:6} {cost.wall:6.2f} s {cost.cpu:6.2f} s {cost.memory:6.0f} MB {ratio} {per_host}",
-            flush=True,
-        )
-
-
-def failing(place: Path, hosts: int, engine: str) -> None:
-    """Measure a run in which 1 % of the hosts fail in different ways, and check the report of each."""
-    write_project(place, range(hosts))
-    names = {f"host{number:04}": number for number in range(0, hosts, max(1, hosts // max(len(FAULTS), hosts // 100)))}
-    faults = {name: list(FAULTS)[place % len(FAULTS)] for place, name in enumerate(names)}
-    with ExitStack() as stack:
-        inventory = (place / "inventory.yml").read_text()
-        for name, fault in faults.items():
-            _break(place, stack, names[name], fault)
-            port = {"unreachable": 1, "silent": 2299}.get(fault)
-            if port is not None:
-                before = f"{name}: {{address: {address(names[name])}, port: {2200 + names[name] % SERVERS}"
-                inventory = inventory.replace(before, before.rpartition(" ")[0] + f" {port}")
-        (place / "inventory.yml").write_text(inventory)
-        more = ["--engine", engine, "--json-into", str(place / "report.json")]
-        cost = apply(place, codes=(3, 4), more=more)
-    report = json.loads((place / "report.json").read_text())
-    wrong = []
-    for name, host in report["hosts"].items():
-        if host["status"] not in (FAULTS[faults[name]] if name in faults else {"ok"}):
-            wrong.append(f"{name} ({faults.get(name, 'sound')}): {host['status']}: {host.get('error')}")
-    counts = Counter(host["status"] for host in report["hosts"].values())
-    statuses = ", ".join(f"{count} {status}" for status, count in counts.items())
-    costs = f"{cost.wall:.2f} s, {cost.cpu:.2f} s CPU, {cost.memory:.0f} MB"
-    print(f"{len(faults)} of {hosts} hosts fail: {costs}; {statuses}")
-    if wrong:
-        raise SystemExit("\n".join(wrong))
-
-
-def _break(place: Path, stack: ExitStack, number: int, fault: str) -> None:
-    """Break a host until the end of the stack."""
-    if fault == "locked":
-        lock = stack.enter_context((place / "states" / address(number) / "lock").open("a"))
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    elif fault == "silent":
-        server = stack.enter_context(socket.socket())
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        server.bind((address(number), 2299))
-        server.listen()
-    elif fault != "unreachable":
-        mark = place / "states" / f"{address(number)}.fault"
-        mark.write_text(fault)
-        stack.callback(mark.unlink)
+    def _break(self, stack: ExitStack, number: int, fault: str) -> None:
+        """Break a host until the end of the stack."""
+        if fault == "locked":
+            lock = stack.enter_context((self.place / "states" / address(number) / "lock").open("a"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        elif fault == "silent":
+            server = stack.enter_context(socket.socket())
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            server.bind((address(number), PORTS[fault]))
+            server.listen()
+        elif fault != "unreachable":
+            mark = self.place / "states" / f"{address(number)}.fault"
+            mark.write_text(fault)
+            stack.callback(mark.unlink)
 
 
 def _without_startup_files(stack: ExitStack) -> None:
@@ -244,7 +227,8 @@ def _without_startup_files(stack: ExitStack) -> None:
             stack.callback(subprocess.run, ["umount", "--lazy", str(file)], check=True)
 
 
-def main() -> None:
+def main() -> int:
+    """Measure the curve, and the run with failing hosts, with each engine. Return 1 if a bar is missed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--hosts", default="10,100,500,1000,2000", help="numbers of hosts")
     parser.add_argument("--failing", type=int, default=2000, help="number of hosts of the run in which 1 %% fail")
@@ -267,13 +251,15 @@ def main() -> None:
                 subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8g", "tmpfs", directory], check=True)
                 stack.callback(subprocess.run, ["umount", "--lazy", directory], check=True)
             stack.enter_context(servers(place))
-            prepare(place, max(*sizes, options.failing))
+            scene, bars = Scene(place), figures.Bars()
+            scene.prepare(max(*sizes, options.failing))
             for engine in options.engine.split(","):
-                curve(place, sizes, engine)
-                failing(place, options.failing, engine)
+                scene.curve(sizes, engine, bars)
+                scene.failing(options.failing, engine, bars)
+    return bars.status
 
 
 if __name__ == "__main__":
     if os.geteuid() != 0:
         raise SystemExit("bench/scale.py makes hosts of its own, and only root can")
-    main()
+    sys.exit(main())

@@ -1,4 +1,7 @@
-"""The node types, one per file and found by name: `from statecfg.resources import file` imports the node type."""
+"""The node types, one per file and found by name: `from statecfg.resources import file` imports the node type.
+
+Imports `resources.shared` and the rooms of `remote`, because node types run on hosts.
+"""
 
 from __future__ import annotations
 

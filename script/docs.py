@@ -22,7 +22,7 @@ from statecfg.facts import catalogue  # noqa: E402  # as above
 from statecfg.graph import schema  # noqa: E402  # as above
 from statecfg.problems import CODES  # noqa: E402  # as above
 from statecfg.templates.filters import FILTERS, TESTS  # noqa: E402  # as above
-from tests.unit.coverage import page as coverage  # noqa: E402  # as above
+from tests.unit.resources.coverage import page as coverage  # noqa: E402  # as above
 
 REFERENCE = ROOT / "docs/reference"
 MADE_STUB = "# Made from the code by script/docs: the node types in Hy, for type checkers."
@@ -68,7 +68,7 @@ LIMITS = (
     ("statecfg.run.saved.plan_file", "LARGEST", "size of a saved plan", "bytes"),
     ("statecfg.playbook.project", "LARGEST", "size of statecfg.toml", "bytes"),
     ("statecfg.store.sqlite", "BUSY", "time to wait for another writer of the store", "s"),
-    ("statecfg.store.locks", "LEASE", "lease on a lock in PostgreSQL; it expires if its holder does not renew it", "s"),
+    ("statecfg.store.leases", "LEASE", "lease on a lock in PostgreSQL; it expires unless its holder renews it", "s"),
     ("statecfg.store.runs", "KEPT", "runs in the store's history; older ones are deleted", ""),
     ("statecfg.playbook.secrets", "SHORTEST", "minimum length of a secret, in characters", ""),
     ("statecfg.playbook.secrets", "LARGEST", "size of the file of a secret", "bytes"),

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from statecfg.graph.outputs import output as output
     from statecfg.graph.recording import label as label
     from statecfg.graph.recording import when_host as when_host
+    from statecfg.hooks.http.calls import call_hook as call_hook
+    from statecfg.hooks.service import HookError as HookError
+    from statecfg.hooks.service import HookRequest as HookRequest
+    from statecfg.hooks.service import HookService as HookService
     from statecfg.playbook.compile import Definition as Definition
     from statecfg.playbook.compile import compile_graph as compile_graph
     from statecfg.playbook.context import WireContext as WireContext
@@ -80,6 +84,8 @@ if TYPE_CHECKING:
     from statecfg.remote.machine.memory import MemoryMachine as MemoryMachine
     from statecfg.remote.machine.world import Machine as Machine
     from statecfg.remote.machine.world import World as World
+    from statecfg.testing.fact_sets import fact_set as fact_set
+    from statecfg.testing.imagined import ImaginedHost as ImaginedHost
 
 # Where each public name lives. It is imported when it is first used, so that `import statecfg` costs nothing.
 # What lives in `statecfg.remote` is there on hosts as well, under the same name.
@@ -94,6 +100,8 @@ _HOMES = {
         "statecfg.graph.nodes": "Node",
         "statecfg.graph.outputs": "output",
         "statecfg.graph.recording": "label when_host",
+        "statecfg.hooks.http.calls": "call_hook",
+        "statecfg.hooks.service": "HookError HookRequest HookService",
         "statecfg.playbook.compile": "Definition compile_graph",
         "statecfg.playbook.context": "WireContext",
         "statecfg.playbook.plays": "HostContext Play play",
@@ -113,6 +121,8 @@ _HOMES = {
         ),
         "statecfg.remote.machine.memory": "MemoryMachine",
         "statecfg.remote.machine.world": "Machine World",
+        "statecfg.testing.fact_sets": "fact_set",
+        "statecfg.testing.imagined": "ImaginedHost",
     }.items()
     for name in names.split()
 }

@@ -1,4 +1,4 @@
-"""Isolates tests from each other, and lists the tests that this machine could not run."""
+"""Isolates tests from each other, and lists the sizes of the bundle and the tests that this machine could not run."""
 
 from __future__ import annotations
 
@@ -79,7 +79,13 @@ def pytest_sessionfinish() -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """List all tests that this machine could not run, with the reasons."""
+    """List the sizes of the bundle, and all tests that this machine could not run, with the reasons."""
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, [])]
+    sizes = [str(value) for report in reports for key, value in report.user_properties if key == "bundle"]
+    if sizes:
+        terminalreporter.section("bundle")
+        for size in sizes:
+            terminalreporter.write_line(size)
     by_reason: dict[str, list[str]] = {}
     for report in terminalreporter.stats.get("skipped", []):
         reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from statecfg.remote.wire.strict_json import distinct
 from statecfg.resources.shared.key_texts import MISSING, NotEditable, dotted, row_of
 
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -60,18 +61,14 @@ def _members(text: str, at: int) -> list[_Member]:
     return members
 
 
-def _loaded(text: str) -> Any:
-    def unique(pairs: Sequence[tuple[str, Any]]) -> Mapping[str, Any]:
-        names = [name for name, _ in pairs]
-        twice = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
-        if twice is not None:
-            raise NotEditable(None, "the key `%s` is there twice in one object" % twice)
-        return dict(pairs)
-
+def _check(text: str) -> None:
+    # Not `strict_json.loads`: NaN and large numbers are fine, because all other values stay as they are written.
     try:
-        return json.loads(text, object_pairs_hook=unique)
+        json.loads(text, parse_int=float, object_pairs_hook=distinct)
     except json.JSONDecodeError as problem:
         raise NotEditable(problem.lineno - 1, "this is not JSON: %s" % problem.msg) from None
+    except ValueError as problem:
+        raise NotEditable(None, str(problem)) from None
     except RecursionError:
         raise NotEditable(None, "the values are nested too deeply") from None
 
@@ -81,7 +78,7 @@ def _walk(text: str, key: Sequence[str]) -> tuple[int, list[_Member], int]:
 
     :returns: where the last object on the way begins, its members, and how many names of the key were followed
     """
-    _loaded(text)
+    _check(text)
     at = _after(text, 0)
     for depth, name in enumerate(key):
         if text[at] != "{":

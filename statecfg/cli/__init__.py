@@ -1,1 +1,1 @@
-"""The command line: parse, execute, show. Only this package ends the process."""
+"""The command line: parse, execute, show. Only this package ends the process. Imports every lower room."""

@@ -10,6 +10,7 @@ import click
 from statecfg.cli import file_types, options
 from statecfg.cli.options import Command, Selection
 from statecfg.cli.secret_options import secret_keys
+from statecfg.remote.graph.names import Mode
 
 EXAMPLES = """
 statecfg apply playbooks/web.yml                show the plan, ask, apply it
@@ -52,7 +53,7 @@ def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: 
     from statecfg.cli import lifecycle, prune_hosts, saved_plan, session
 
     def hooks(playbook: Path, selected: Selection) -> lifecycle.Opened:
-        return lifecycle.bus(playbook, selected, "apply", no_hooks, store)
+        return lifecycle.bus(playbook, selected, Mode.APPLY, no_hooks, store)
 
     prune_hosts.check(chosen)
     path, data = Path(source), saved_plan.plan_in(source)
@@ -81,7 +82,7 @@ def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: 
         with hooks(path, chosen) as events:
             work = session.prepare(path, chosen, events, store)
             agreed = session.agreed()
-            finished = session.run(work, "apply", how, output, asks=asks, agreed=agreed, events=events)
+            finished = session.run(work, Mode.APPLY, how, output, asks=asks, agreed=agreed, events=events)
         problems = [*events.problems]
         if chosen.prune_hosts:
             finished, more = prune_hosts.apply(finished, work, chosen, how, output, no_hooks, store)

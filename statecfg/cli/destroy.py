@@ -11,6 +11,7 @@ import click
 from statecfg.cli import options
 from statecfg.cli.options import Command
 from statecfg.cli.secret_options import secret_keys
+from statecfg.remote.graph.names import Mode
 
 EXAMPLES = """
 statecfg destroy playbooks/web.yml -l web3        one host: show what would be removed, ask, remove it
@@ -52,7 +53,7 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
         )
     asks = session.asks(yes)
     name = "" if hosts is None else session.owner(playbook)
-    with lifecycle.bus(Path(playbook), chosen, "destroy", no_hooks, store, name) as events:
+    with lifecycle.bus(Path(playbook), chosen, Mode.DESTROY, no_hooks, store, name) as events:
         if hosts is None:
             work = session.prepare(Path(playbook), chosen, store=store)
             # Resources that are still defined are removed as well. The hosts need only the secrets for the undo.
@@ -67,5 +68,5 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
             work = session.of_hosts(hosts, chosen)
             jobs = [replace(job, playbook=name) for job in work.jobs]
         work, agreed = replace(work, jobs=jobs), session.agreed()
-        finished = session.run(work, "destroy", how, output, asks=asks, agreed=agreed, events=events)
+        finished = session.run(work, Mode.DESTROY, how, output, asks=asks, agreed=agreed, events=events)
     return session.end(finished, output, events.problems)

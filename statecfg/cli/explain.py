@@ -12,6 +12,7 @@ import click
 
 from statecfg.cli import exit_codes, file_types, known_facts, options
 from statecfg.cli.options import Command, ConnectionOptions, OutputOptions, Selection, take
+from statecfg.remote.graph.names import HostStatus, Mode
 
 if TYPE_CHECKING:
     from statecfg.cli.session import Finished
@@ -56,7 +57,6 @@ def command(
     how: ConnectionOptions = take(ConnectionOptions, values)
     from statecfg.cli import session, show
     from statecfg.problems import InvalidInput, problem, suggest
-    from statecfg.remote.graph.names import HostStatus
     from statecfg.run.explaining import Explaining
     from statecfg.views import as_json as json_view
     from statecfg.views import explain, safe, stream
@@ -115,7 +115,7 @@ def _asked(
     query = {"owners": True} if found["hosts"] else {"node": name}
     secrets = opaque.by_name(pair for work in works for pair in work.secrets.items())
     asked_work = replace(works[0], jobs=asked, secrets=secrets)
-    return session.run(asked_work, "history", how, output, history={**query, "limit": 5})
+    return session.run(asked_work, Mode.HISTORY, how, output, history={**query, "limit": 5})
 
 
 def _prepared(playbooks: tuple[str, ...], chosen: Selection, facts: str | None) -> list[Work]:

@@ -12,6 +12,7 @@ from statecfg.cli import exit_codes, options
 from statecfg.cli.known_facts import LAST
 from statecfg.cli.options import Command
 from statecfg.facts import recorded
+from statecfg.remote.graph.names import Mode
 from statecfg.views import safe
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def command(pattern: str, record: str | None, store: str | None, **values: Any) 
     show.check_files(record if record != LAST else None)
     work = session.of_hosts(pattern, chosen)
     request = _request(work.project.root) if record is not None else None
-    finished = session.run(work, "facts", how, output, facts=request)
+    finished = session.run(work, Mode.FACTS, how, output, facts=request)
     if record is not None:
         hosts = _collected(finished.report)
         if record == LAST:

@@ -13,6 +13,7 @@ import click
 
 from statecfg.cli import exit_codes, file_types, options, printing
 from statecfg.cli.host_store import HostOptions, HostStore
+from statecfg.cli.values import json_or_text
 from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
 from statecfg.remote.graph.events import HostEvent
 from statecfg.views import host_records, safe
@@ -106,11 +107,7 @@ def _pair(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not key or not equals:
         raise click.UsageError(f"Invalid value: {text!r} is not KEY=VALUE.")
-    try:
-        return key, json.loads(value)
-    except ValueError:
-        # Replace bytes that are not UTF-8, because databases don't accept them.
-        return key, value.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return key, json_or_text(value)
 
 
 @command.verb("set", "statecfg hosts set web1 rack=12 spare=true\nstatecfg hosts set web1 --remove rack")

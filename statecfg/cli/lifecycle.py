@@ -129,8 +129,7 @@ def bus(
 
         who = f"{getpass.getuser()}@{socket.gethostname()}"
         events = Bus(project, dialects.inventory(project, file), run, who, no_hooks, store)
-        events.reconciler.asking.tell = lambda text: click.echo(text, err=True)
-        events.begin(mode, playbook)
+        events.begin(mode, playbook, lambda text: click.echo(text, err=True))
         _warn(events)
         return events
 

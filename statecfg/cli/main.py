@@ -75,9 +75,9 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command. The error for an unknown verb suggests a similar one."""
         if args and args[0] not in VERBS and not args[0].startswith("-"):
-            from statecfg.remote.graph.suggestions import did_you_mean
+            from statecfg.problems import did_you_mean, sentence
 
-            ctx.fail(f"Unknown command `{args[0]}`. {did_you_mean(args[0], VERBS).capitalize()}".rstrip())
+            ctx.fail(f"Unknown command `{args[0]}`.{sentence(did_you_mean(args[0], VERBS))}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

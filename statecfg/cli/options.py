@@ -382,10 +382,10 @@ class Group(Command, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command. The error for an unknown one suggests a similar name."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
-            from statecfg.remote.graph.suggestions import did_you_mean
+            from statecfg.problems import did_you_mean, sentence
 
             hint = did_you_mean(args[0], self.commands) or f"commands: {', '.join(self.commands)}."
-            ctx.fail(f"`{ctx.command_path}` has no command `{args[0]}`. {hint[0].upper()}{hint[1:]}")
+            ctx.fail(f"`{ctx.command_path}` has no command `{args[0]}`.{sentence(hint)}")
         return super().resolve_command(ctx, args)
 
 

@@ -12,6 +12,7 @@ import click
 from statecfg.cli import exit_codes, file_types, next_command, options
 from statecfg.cli.options import Command
 from statecfg.cli.secret_options import secret_keys
+from statecfg.remote.graph.names import Mode
 
 EXAMPLES = """
 statecfg plan playbooks/web.yml                      every host that the playbook names
@@ -59,7 +60,7 @@ def command(playbook: str, out: str | None, store: str | None, **values: Any) ->
         work = prune_hosts.planned(work, Path(playbook), store)
     store_identity = save_plan.store_of(work, store) if out and work.services else ""
     hooks = lifecycle.preview(Path(playbook), chosen, store, bool(work.services))
-    finished = session.run(work, "plan", how, output, events=hooks)
+    finished = session.run(work, Mode.PLAN, how, output, events=hooks)
     if out:
         save_plan.save(Path(out), work, chosen, how, finished.report, read, store_identity)
     applying = next_command.apply_arguments(playbook, chosen, how)

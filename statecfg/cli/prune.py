@@ -10,6 +10,7 @@ import click
 from statecfg.cli import file_types, options
 from statecfg.cli.options import Command
 from statecfg.cli.secret_options import secret_keys
+from statecfg.remote.graph.names import Mode
 
 EXAMPLES = """
 statecfg prune playbooks/web.yml          show what would be removed, ask, remove it
@@ -37,8 +38,8 @@ def command(playbook: str, yes: bool, no_hooks: bool, store: str | None, **value
     from statecfg.cli import lifecycle, session
 
     asks = session.asks(yes)
-    with lifecycle.bus(Path(playbook), chosen, "prune", no_hooks, store) as events:
+    with lifecycle.bus(Path(playbook), chosen, Mode.PRUNE, no_hooks, store) as events:
         work = session.prepare(Path(playbook), chosen, events)
         agreed = session.agreed()
-        finished = session.run(work, "prune", how, output, asks=asks, agreed=agreed, events=events)
+        finished = session.run(work, Mode.PRUNE, how, output, asks=asks, agreed=agreed, events=events)
     return session.end(finished, output, events.problems)

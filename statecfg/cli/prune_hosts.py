@@ -11,7 +11,7 @@ import click
 
 from statecfg.cli import lifecycle, session
 from statecfg.cli.options import ConnectionOptions, OutputOptions, Selection
-from statecfg.remote.graph.names import HostStatus
+from statecfg.remote.graph.names import HostStatus, Mode
 
 if TYPE_CHECKING:
     from statecfg.cli.session import Finished
@@ -82,9 +82,9 @@ def apply(
     jobs = _jobs(work, playbook, report.get("left_hosts", ())) if playbook is not None else []
     if playbook is None or not jobs or not sound or finished.cancelled or finished.declined:
         return finished, ()
-    with lifecycle.bus(playbook, chosen, "destroy", no_hooks, store) as events:
+    with lifecycle.bus(playbook, chosen, Mode.DESTROY, no_hooks, store) as events:
         removed = session.run(
-            replace(work, jobs=jobs, services=(), relations=()), "destroy", how, output, agreed=True, events=events
+            replace(work, jobs=jobs, services=(), relations=()), Mode.DESTROY, how, output, agreed=True, events=events
         )
     hosts = {**report["hosts"], **removed.report["hosts"]}
     left = [host for host in report["left_hosts"] if host["host"] not in removed.report["hosts"]]

@@ -8,6 +8,7 @@ import click
 
 from statecfg.cli import exit_codes, options
 from statecfg.cli.options import Command
+from statecfg.remote.graph.names import Mode
 
 EXAMPLES = """
 statecfg run-history                                   the last runs on every host of the inventory
@@ -47,7 +48,7 @@ def command(pattern: str, playbook: str | None, run: str, number: int, **values:
 
     work = session.of_hosts(pattern, chosen)
     request = {"playbook": session.owner(playbook) if playbook else "", "run": run, "limit": number}
-    finished = session.run(work, "history", how, output, history=request)
+    finished = session.run(work, Mode.HISTORY, how, output, history=request)
     code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
     if run and not any(host.get("history") for host in finished.report["hosts"].values()):
         code = exit_codes.worst([code, exit_codes.BAD_INPUT])

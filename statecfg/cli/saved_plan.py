@@ -19,7 +19,7 @@ from statecfg.cli.session import Finished
 from statecfg.playbook.project import Project
 from statecfg.problems import inputs
 from statecfg.problems.inputs import Inputs
-from statecfg.remote.graph.names import HookStatus, HostStatus
+from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
 from statecfg.run.job import Job
 from statecfg.run.prepare import Work
 from statecfg.run.report_model import HostData
@@ -144,7 +144,7 @@ def apply(
         kept = [job for job in work.jobs if job.host.name in plan["hosts"] and job.host.name not in refused]
         finished = session.run(
             replace(work, jobs=kept),
-            "apply",
+            Mode.APPLY,
             here.how,
             output,
             expected=planned.expected(plan),

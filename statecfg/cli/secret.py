@@ -12,6 +12,7 @@ import click
 from statecfg.cli import exit_codes, file_types, options
 from statecfg.cli.options import Group
 from statecfg.cli.secret_options import secret_keys
+from statecfg.remote.graph.names import Mode
 
 if TYPE_CHECKING:
     from statecfg.playbook.compile import WireNode
@@ -57,7 +58,7 @@ def rotate(
     from statecfg.cli import lifecycle, session, show
     from statecfg.views.plan import plan_lines
 
-    path, mode = Path(playbook), "plan" if dry_run else "apply"
+    path, mode = Path(playbook), Mode.PLAN if dry_run else Mode.APPLY
     if dry_run:
         work = session.prepare(path, chosen, store=store)
         _mark(work, names)
@@ -96,7 +97,7 @@ def reveal(playbook: str, name: str, **values: Any) -> int:
     nodes = _generating(work, [name])
     jobs = [replace(job, definition=Definition([])) for job in work.jobs if job.host.name in nodes]
     asking = replace(work, jobs=jobs, secrets={}, services=(), relations=())
-    finished = session.run(asking, "reveal", how, output, history={"name": name})
+    finished = session.run(asking, Mode.REVEAL, how, output, history={"name": name})
     code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
     with show.telling(code):
         show.report(finished.report, value_lines(finished.report), output)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from statecfg.cli.options import ConnectionOptions, OutputOptions, Selection
+from statecfg.remote.graph.names import Mode
 
 
 def retry(playbook: Path, how: ConnectionOptions, output: OutputOptions, store: str | None) -> int:
@@ -21,7 +22,7 @@ def retry(playbook: Path, how: ConnectionOptions, output: OutputOptions, store: 
     from statecfg.run.prepare import FactsOfWork
 
     chosen = Selection()
-    with lifecycle.bus(playbook, chosen, "apply", False, store) as events:
+    with lifecycle.bus(playbook, chosen, Mode.APPLY, False, store) as events:
         work = session.prepare(playbook, chosen)
         # An empty definition creates nothing. As a part of the definition, it makes no resource an orphan.
         jobs = [
@@ -30,7 +31,7 @@ def retry(playbook: Path, how: ConnectionOptions, output: OutputOptions, store: 
         ]
         finished = session.run(
             replace(work, jobs=jobs, facts=FactsOfWork()),
-            "apply",
+            Mode.APPLY,
             how,
             output,
             agreed=True,

@@ -10,6 +10,7 @@ import click
 from statecfg.cli import exit_codes, file_types, options
 from statecfg.cli.options import Command
 from statecfg.cli.secret_options import secret_keys
+from statecfg.remote.graph.names import Mode
 
 EXAMPLES = """
 statecfg verify playbooks/web.yml         every host; exit 2 if anything drifted
@@ -36,7 +37,7 @@ def command(playbook: str, store: str | None, **values: Any) -> int:
     from statecfg.views.verify import verify_lines
 
     work = session.prepare(Path(playbook), chosen)
-    finished = session.run(work, "verify", how, output, events=lifecycle.preview(Path(playbook), chosen, store))
+    finished = session.run(work, Mode.VERIFY, how, output, events=lifecycle.preview(Path(playbook), chosen, store))
     code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
     with show.telling(code):
         show.report(finished.report, verify_lines(finished.report, session.detail(output)), output)

@@ -146,6 +146,8 @@ def syntax_problem(error: Any, text: str, file: str) -> Problem:
     if opener is not None and (opener.line, opener.column) != (mark.line, mark.column):
         locations.append(SourceLocation(file, opener.line + 1, opener.column + 1))
     detail = " ".join(part for part in (error.context, error.problem) if part)
+    if "maximum nesting depth" in detail:  # newer versions of libyaml stop at 1,000 levels
+        return problem("SC0305", "nested more than 1,000 levels deep", "flatten it", locations[0])
     return problem("SC0315", detail, _cure(line, mark.column, str(error.problem), opener), *locations)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.remote.wire.strict_json import loads
 from statecfg.transport import CHUNK, STDERR_KEPT
 
 CONTROL, DATA, STDERR = 1, 2, 3
@@ -164,7 +165,7 @@ def message(frame: Frame) -> dict[str, Any]:
     :raises ChannelEnded: it is not a JSON object
     """
     try:
-        content = json.loads(frame.payload)
+        content = loads(frame.payload.decode(), unique=True)
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):

@@ -48,8 +48,9 @@ def work(request: bytes) -> None:
     from dask import config
     from distributed import get_worker, secede
 
-    from statecfg.engines import relay
+    from statecfg.engines import open_files, relay
 
+    open_files.allow_many()
     asked = json.loads(request)
     worker = get_worker()
     secede()  # a run can be long: the worker's other tasks don't wait for it

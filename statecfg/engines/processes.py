@@ -75,8 +75,10 @@ def _describe(process: subprocess.Popen[bytes], output: IO[bytes]) -> str:
 
 def main(descriptor: int) -> None:
     """Serve the controller on an inherited socket."""
+    from statecfg.engines.open_files import allow_many
     from statecfg.engines.relay import serve
 
+    allow_many()
     with socket.socket(fileno=descriptor) as sock:
         os.set_inheritable(descriptor, False)
         serve(sock)

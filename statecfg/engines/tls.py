@@ -6,8 +6,10 @@ leaves the process that made it. A certificate is public, so the sides can excha
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
+import selectors
 import socket
 import ssl
 import tempfile
@@ -15,6 +17,8 @@ import time
 from dataclasses import dataclass, field
 
 HANDSHAKE = 10.0  # seconds for one handshake
+MOST = 64  # handshakes of a worker at the same time
+SLICE = 0.5  # seconds of one wait, after which old handshakes are closed
 # Only the two sides trust a certificate, and only during one run. Its dates must not depend on their clocks.
 FROM, UNTIL = datetime.datetime(2000, 1, 1), datetime.datetime(9999, 12, 31, 23, 59, 59)
 
@@ -88,7 +92,7 @@ def connect(address: tuple[str, int], own: Certificate, peer: str, timeout: floa
     context = _context(own, peer, server=False)
     plain = socket.create_connection(address, timeout)
     try:
-        return _encrypted(context, plain, server=False)
+        return _tuned(context.wrap_socket(plain))
     except BaseException:
         plain.close()
         raise
@@ -101,25 +105,97 @@ def accept(listener: socket.socket, own: Certificate, peer: str, timeout: float)
     :raises TimeoutError: no process with this certificate has connected in time
     :raises OSError: the listener does not work, or `peer` is not a certificate
     """
-    context = _context(own, peer, server=True)
     deadline = time.monotonic() + timeout
-    while (left := deadline - time.monotonic()) > 0:
-        listener.settimeout(left)
-        plain, _ = listener.accept()
-        plain.settimeout(min(HANDSHAKE, left))
-        try:
-            return _encrypted(context, plain, server=True)
-        except OSError:
-            plain.close()  # a stranger, for example a port scanner
+    with contextlib.closing(_Handshakes(listener, _context(own, peer, server=True))) as handshakes:
+        while (left := deadline - time.monotonic()) > 0:
+            controller = handshakes.advance(min(left, SLICE))
+            if controller is not None:
+                return _tuned(controller)
     raise TimeoutError("the controller has not connected")
 
 
-def _encrypted(context: ssl.SSLContext, plain: socket.socket, server: bool) -> ssl.SSLSocket:
-    """Do the handshake.
+class _Handshakes:
+    """The handshakes with all who have connected. A silent stranger, for example a port scanner, delays no other one.
 
-    :raises OSError: it failed
+    :param listener: its new connections are accepted
     """
-    encrypted = context.wrap_socket(plain, server_side=server)
+
+    def __init__(self, listener: socket.socket, context: ssl.SSLContext) -> None:
+        self._listener, self._context = listener, context
+        self._until: dict[ssl.SSLSocket, float] = {}  # a connection → when its handshake must be over; the oldest first
+        self._selector = selectors.DefaultSelector()
+        listener.setblocking(False)
+        self._selector.register(listener, selectors.EVENT_READ)
+
+    def advance(self, seconds: float) -> ssl.SSLSocket | None:
+        """Wait for new connections and data; return a connection whose handshake is complete.
+
+        :param seconds: how long to wait at most
+        :raises OSError: the listener does not work
+        """
+        for key, _ in self._selector.select(seconds):
+            connection: ssl.SSLSocket | None = key.data
+            if connection is None:
+                self._admit()
+            elif connection in self._until and self._complete(connection):
+                self._forget(connection)
+                return connection
+        now = time.monotonic()
+        for late in [each for each, until in self._until.items() if until < now]:
+            self._drop(late)
+        return None
+
+    def close(self) -> None:
+        """Close all connections whose handshakes are not complete."""
+        for each in list(self._until):
+            self._drop(each)
+        self._selector.close()
+
+    def _admit(self) -> None:
+        """Accept a connection. If there are too many, close the oldest: the controller's handshake is quick."""
+        try:
+            plain, _ = self._listener.accept()
+        except (BlockingIOError, ConnectionAbortedError):  # it has left already
+            return
+        if len(self._until) == MOST:
+            self._drop(next(iter(self._until)))
+        plain.setblocking(False)
+        try:
+            new = self._context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+        except OSError:  # it has left already
+            plain.close()
+            return
+        self._until[new] = time.monotonic() + HANDSHAKE
+        self._selector.register(new, selectors.EVENT_READ, new)
+
+    def _complete(self, connection: ssl.SSLSocket) -> bool:
+        """Continue a handshake; return whether it is complete. If it fails, close the connection."""
+        try:
+            connection.do_handshake()
+        except ssl.SSLWantReadError:
+            self._selector.modify(connection, selectors.EVENT_READ, connection)
+        except ssl.SSLWantWriteError:
+            self._selector.modify(connection, selectors.EVENT_WRITE, connection)
+        except OSError:
+            self._drop(connection)
+        else:
+            return True
+        return False
+
+    def _drop(self, connection: ssl.SSLSocket) -> None:
+        self._forget(connection)
+        connection.close()
+
+    def _forget(self, connection: ssl.SSLSocket) -> None:
+        del self._until[connection]
+        self._selector.unregister(connection)
+
+
+def _tuned(encrypted: ssl.SSLSocket) -> ssl.SSLSocket:
+    """Return a connection with the options of a link.
+
+    :raises OSError: the connection is lost
+    """
     encrypted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     encrypted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     encrypted.settimeout(None)

@@ -1,1 +1,4 @@
-"""Runtime defined entities: types, entities, behaviors, tasks and access control."""
+"""Runtime defined entities: types, entities, behaviors, tasks and access control.
+
+Imports `hooks`, `run`, `store` and lower rooms.
+"""

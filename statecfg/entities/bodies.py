@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from statecfg.entities.problems import bad
-from statecfg.problems import nearest
+from statecfg.problems import did_you_mean, sentence
 
 LONGEST = 1 << 10
 DEEPEST = 64
@@ -93,9 +93,8 @@ def one_of(value: Any, allowed: tuple[str, ...], key: str) -> str:
     :raises ApiError: it is not; the message suggests the nearest allowed value
     """
     if value not in allowed:
-        meant = nearest(value, allowed) if isinstance(value, str) else []
-        hint = f" Did you mean {meant[0]}?" if meant else ""
-        raise bad(f"{key} must be one of {', '.join(allowed)}.{hint}")
+        hint = did_you_mean(value, allowed) if isinstance(value, str) else ""
+        raise bad(f"{key} must be one of {', '.join(allowed)}.{sentence(hint)}")
     return str(value)
 
 

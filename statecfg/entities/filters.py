@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from statecfg.entities.problems import bad
-from statecfg.problems import nearest
+from statecfg.problems import did_you_mean, sentence
 
 LONGEST = 8192
 DEEPEST = 32
@@ -73,9 +73,8 @@ def _field(name: str, fields: Fields) -> tuple[Field, tuple[str, ...]]:
     if field is not None and field.value_type == "json" and not path:
         raise bad(f"{first} is an object: name a key inside it, such as {first}.size.", INVALID)
     if field is None or field.value_type != "json" or not all(path):
-        meant = nearest(name, fields)
-        hint = f" Did you mean {meant[0]}?" if meant else f" Valid fields: {', '.join(fields)}."
-        raise bad(f"Unknown field {name[:100]}.{hint}", INVALID)
+        hint = did_you_mean(name, fields) or f"Valid fields: {', '.join(fields)}."
+        raise bad(f"Unknown field {name[:100]}.{sentence(hint)}", INVALID)
     return field, tuple(path)
 
 

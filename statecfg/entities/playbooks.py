@@ -20,7 +20,7 @@ from statecfg import dialects
 from statecfg.entities import disclosure
 from statecfg.problems import InvalidInput, Problem, SourceLocation, problem
 from statecfg.remote.graph.events import RunEvent
-from statecfg.remote.graph.names import HookStatus, HostStatus, Outcome
+from statecfg.remote.graph.names import HookStatus, HostStatus, Mode, Outcome
 from statecfg.store import StoreError
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _applied(order: _Order) -> Iterator[Report]:
     from statecfg.run import prepare
     from statecfg.store import facts
 
-    with _bus(order, "apply") as bus:
+    with _bus(order, Mode.APPLY) as bus:
         known = replace(order.choice.known, stored=lambda: facts.known(bus.store))
         choice = replace(order.choice, known=known)
         work = prepare.playbook(order.path, choice, bus.reconciler)
@@ -165,7 +165,7 @@ def _applied(order: _Order) -> Iterator[Report]:
             )
             raise InvalidInput([problem("SC0805", detail, "declare only resources in the playbook of an entity")])
         _refuse_other_hosts(order, work)
-        report = _done(order, work, "apply", bus)
+        report = _done(order, work, Mode.APPLY, bus)
     yield report
     yield from _removed(order, set(report["hosts"]), work.secrets)
 
@@ -201,8 +201,8 @@ def _removed(order: _Order, kept: set[str], secrets: Mapping[str, str] | None) -
     nothing = Definition([], secrets=dict(secrets or {}))
     title = order.owner.partition("/")[2]
     jobs = [Job(inventory.host(name), nothing, title, owner=order.owner) for name in names]
-    with _bus(order, "destroy") as bus:
-        report = _done(order, Work(order.project, jobs, order.path, dict(secrets or {})), "destroy", bus)
+    with _bus(order, Mode.DESTROY) as bus:
+        report = _done(order, Work(order.project, jobs, order.path, dict(secrets or {})), Mode.DESTROY, bus)
     yield report if secrets is not None else _without_contents(report)
 
 

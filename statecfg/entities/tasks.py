@@ -25,6 +25,7 @@ FIELDS = {
     "operation": Field("operation"),
     "status": Field("status"),
     "owner": Field("entity"),
+    "owner.name": Field("entity_name"),
     "entity": Field("entity"),
     "user": Field("user"),
     "org": Field("org"),
@@ -59,7 +60,8 @@ class TaskCalls(Calls):
     def list_tasks(self, principal: Principal, query: Query) -> Page[Task]:
         """Return a page of the tasks that the user may see, by default the newest first.
 
-        Filters and sorts by id, operationName (name), status, owner (entity), user, org, parent, startTime, endTime.
+        Filters and sorts by id, operationName (name), status, owner (entity), owner.name, user, org, parent, startTime,
+        endTime.
         """
         if not query.sort:
             query = Query(query.filter, "", True, query.page, query.page_size)

@@ -231,6 +231,8 @@ class _Reading:
         return _failed(f"the webhook's answer has the content type {media!r}; it must be text, {TASK} or multipart")
 
     def _task(self, body: bytes) -> BehaviorResult | None:
+        # Not `strict_json`: the service has ended the task already. So statecfg does not report a failure, and keeps as
+        # much of its result as the store can hold, see `work.storable`.
         try:
             task = json.loads(body)
         except (ValueError, RecursionError):

@@ -11,6 +11,7 @@ from typing import Any
 
 from statecfg.facts import catalogue
 from statecfg.problems import InvalidInput, Problem, SourceLocation, problem
+from statecfg.remote.wire.strict_json import loads
 
 FORMAT = 1
 RECORD = "record them: statecfg facts HOST --record FILE"
@@ -44,9 +45,11 @@ def read(path: Path) -> dict[str, StoredFacts]:
     """
     location = SourceLocation(str(path), 1)
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        data = loads(path.read_text(encoding="utf-8"), unique=True)
+    except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or error
+        if isinstance(error, RecursionError):
+            why = "it is nested too deeply"
         raise InvalidInput([problem("SC0522", f"{path} can't be read: {why}", RECORD, location)]) from None
     hosts = data.get("hosts") if isinstance(data, dict) and data.get("format") == FORMAT else None
     at = data.get("at", 0.0) if isinstance(data, dict) else 0.0

@@ -61,8 +61,8 @@ def _layers_of_names(names: Mapping[str, Node], required: dict[str, set[str]]) -
 
 
 def too_deep(node: Node) -> Problem:
-    """Return the problem of a node that requires too long a chain of nodes."""
-    detail = f"{node.provides} requires a chain of {MAX_LAYERS:,} nodes"
+    """Return the problem of a node in a chain of requirements that is too long."""
+    detail = f"{node.provides} is in a chain of more than {MAX_LAYERS:,} nodes, each of which requires the next"
     return _too_deep(f"{detail} (the maximum is {MAX_LAYERS:,} layers)", node.position)
 
 

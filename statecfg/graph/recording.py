@@ -13,7 +13,7 @@ from statecfg.graph import host_conditions, layers, opaque
 from statecfg.graph.host_conditions import Condition
 from statecfg.graph.nodes import MAX_NODES, Node, RoleUse
 from statecfg.graph.references import LOOP
-from statecfg.problems import InvalidInput, positions, problem
+from statecfg.problems import InvalidInput, TooLarge, positions, problem
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.wrong_values import show, type_words
 
@@ -30,6 +30,7 @@ class RecordedNodes(list[Node]):
     :ivar labels: the labels that were used, also if no node has them
     :ivar depths: node name → the length of the longest known chain that ends with it; nodes that require nothing
         are left out
+    :ivar heights: name of a node that is not declared yet → the length of the longest known chain that requires it
     """
 
     def __init__(self, play: str = "") -> None:
@@ -37,20 +38,25 @@ class RecordedNodes(list[Node]):
         self.play = play
         self.labels: set[str] = set()
         self.depths: dict[str, int] = {}
+        self.heights: dict[str, int] = {}
 
     def add(self, node: Node) -> None:
         """Add a node.
 
-        :raises InvalidInput: there are too many nodes, or the chain of requirements is too long. The evaluation of the
+        :raises TooLarge: there are too many nodes, or the chain of requirements is too long. The evaluation of the
             rest of such a definition could take minutes
         """
         if len(self) > MAX_NODES:
-            raise InvalidInput([layers.too_many(len(self), node.position)])
+            raise TooLarge([layers.too_many(len(self), node.position)])
         if node.requires:
             depth = 1 + max(self.depths.get(name, 1) for name in node.requires)
-            if depth > layers.MAX_LAYERS:
-                raise InvalidInput([layers.too_deep(node)])
+            height = 1 + self.heights.pop(node.provides, 0)
+            if depth + height > layers.MAX_LAYERS + 1:
+                raise TooLarge([layers.too_deep(node)])
             self.depths[node.provides] = depth
+            for name in node.requires:
+                if name not in self.depths:
+                    self.heights[name] = max(height, self.heights.get(name, 0))
         self.append(node)
 
 

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
+# A documented module, by its name until 0.3. Tests of users may import it.
+_RENAMED = {"http_hooks": "http.calls"}
+
 
 def __getattr__(name: str) -> ModuleType:
-    """Return a module under its old name, which users' tests may import until 0.3."""
-    if name != "http_hooks":
+    if name not in _RENAMED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import warnings
 
-    warnings.warn("statecfg.hooks.http_hooks is now statecfg.hooks.http.calls", FutureWarning, stacklevel=2)
-    return import_module("statecfg.hooks.http.calls")
+    new_name = f"{__name__}.{_RENAMED[name]}"
+    warnings.warn(f"{__name__}.{name} is now {new_name}", FutureWarning, stacklevel=2)
+    return import_module(new_name)

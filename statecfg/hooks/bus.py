@@ -16,7 +16,6 @@ from statecfg.hooks.event_queue import EventQueue
 from statecfg.hooks.exec import engine as engines
 from statecfg.hooks.exec import input
 from statecfg.hooks.host_log import HostLog
-from statecfg.hooks.http.reconcile import Reconciler
 from statecfg.hooks.registration import files
 from statecfg.hooks.registration.model import Registration
 from statecfg.hooks.run_mark import RunMark
@@ -25,14 +24,14 @@ from statecfg.problems import InvalidInput, problem
 from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
 from statecfg.run.report_model import HostData
-from statecfg.store import StoreError, facts, hosts, left_hosts, opened, runs
+from statecfg.store import StoreError, facts, hosts, left_hosts, objects, opened, runs
 from statecfg.units import in_run
-from statecfg.units.state import Tell
 
 if TYPE_CHECKING:
     from statecfg.hooks.around import CallResult
     from statecfg.hooks.exec.engine import Engine
     from statecfg.hooks.http.asking import Fired
+    from statecfg.hooks.http.reconcile import Reconciler
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.project import Project
     from statecfg.run.fleet import Options
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from statecfg.store.hosts import HostRecord
     from statecfg.store.left_hosts import LeftHost
     from statecfg.units.in_run import UnitsInRun
+    from statecfg.units.state import Tell
 
 Json = Mapping[str, Any]  # of reports, and of the frames of units
 
@@ -85,7 +85,12 @@ class Bus:
             engine = engines.of_project(project, self.store, inventory)
             declared = files.load(project)
             self.warnings = [warning for registration in declared for warning in registration.warnings]
-            self.reconciler = Reconciler(self.store, () if silent else declared, run, inventory, cancel)
+            self.reconciler: Reconciler | None = None
+            http = [] if silent else [hook for hook in declared if hook.protocol == "http"]
+            if http or objects.exist(self.store):
+                from statecfg.hooks.http.reconcile import Reconciler  # most projects have no HTTP hooks
+
+                self.reconciler = Reconciler(self.store, http, run, inventory, cancel)
             hooks = _hooks_of_run(engine, declared, silent)
             self.around = AroundResources(engine, hooks, cancel)
             self.events = EventQueue(engine, silent, self.problems, cancel)
@@ -103,14 +108,21 @@ class Bus:
 
     # Before the run
 
-    def begin(self, mode: str, playbook: str) -> None:
-        """Set the mode of the run and its playbook, before any host is contacted."""
-        self.mode, self.playbook = mode, playbook
+    def begin(self, mode: str, playbook: str, tell: Callable[[str], object] = len) -> None:
+        """Set the mode of the run and its playbook, before any host is contacted.
+
+        :param tell: receives a line about the hook that the run waits for; by default, it is dropped
+        """
+        self.mode, self.playbook, self.events.engine.tell = mode, playbook, tell
+        if self.reconciler is not None:
+            self.reconciler.asking.tell = tell
 
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
         """Return the options and jobs of the run, with the hooks of each host and the store's data about it."""
         self.mark.mask = options.hooks.mask
-        self.reconciler.asking.cancel = self.around.cancel = self.events.cancel = options.cancel
+        self.around.cancel = self.events.cancel = options.cancel
+        if self.reconciler is not None:
+            self.reconciler.asking.cancel = options.cancel
         around = {job.host.name: self.around.of_host(job.host.name) for job in jobs}
         policy = input.policy(self.playbook, hosts.bound(self.store, self.playbook))
         self.ledgers = hosts.lineages(self.store, self.playbook)
@@ -140,7 +152,8 @@ class Bus:
 
     def at_once(self, host: str) -> tuple[str, list[Fired]]:
         """Return the key of the report, and the hooks that were called for the host as a whole."""
-        return "fired", [{**fired, "name": ""} for fired in self.reconciler.fired.get(host, ())]
+        calls = () if self.reconciler is None else self.reconciler.fired.get(host, ())
+        return "fired", [{**call, "name": ""} for call in calls]
 
     def left_hosts(self, work: Work) -> list[LeftHost]:
         """Return the hosts that the playbook no longer contains, as in reports."""
@@ -193,7 +206,7 @@ class Bus:
 
         :returns: why the resources must stay, "" if they may be destroyed
         """
-        if self.mode != Mode.DESTROY:
+        if self.mode != Mode.DESTROY or self.reconciler is None:
             return ""
         if self.events.silent:
             self.reconciler.forget(host, self.playbook)
@@ -216,7 +229,8 @@ class Bus:
                 if fired["where"] == "host":
                     self.host_log.enter(host, self.playbook, fired)
         done = report["status"] == HostStatus.OK and not report.get("declined")
-        if self.mode == Mode.APPLY and report["status"] in (HostStatus.OK, HostStatus.FAILED, HostStatus.UNKNOWN):
+        ended = report["status"] in (HostStatus.OK, HostStatus.FAILED, HostStatus.UNKNOWN)
+        if self.mode == Mode.APPLY and ended and self.reconciler is not None:
             with self.problems.collecting():
                 why = report["error"]["summary"] if "error" in report else ""
                 self.reconciler.run_ended(host, self.playbook, done, why)
@@ -267,7 +281,7 @@ class Bus:
 
     def failed_events(self) -> dict[str, list[dict[str, str]]]:
         """Wait for the hooks of the hosts' own events; return host → failed hooks."""
-        return self.events.failed(self.reconciler.asking.tell)
+        return self.events.failed()
 
     def close(self) -> None:
         """Wait for the queued hooks, at most two minutes, and close the store.
@@ -275,7 +289,7 @@ class Bus:
         Hooks that are running at that time, or when the user stops the run, may finish. The others stay queued.
         """
         try:
-            self.events.wait(self.reconciler.asking.tell)
+            self.events.wait()
             self.events.engine.over.set()
             self.around.wait()
             self.events.join()

@@ -78,13 +78,10 @@ class EventQueue:
         finally:
             self._worked.set()
 
-    def failed(self, tell: Callable[[str], object]) -> dict[str, list[dict[str, str]]]:
-        """Wait for the queued calls of this run; return the failed hooks by host.
-
-        :param tell: receives a line about the hook that the run waits for
-        """
+    def failed(self) -> dict[str, list[dict[str, str]]]:
+        """Wait for the queued calls of this run; return the failed hooks by host."""
         try:
-            self.wait(tell)
+            self.wait()
         except KeyboardInterrupt:  # report the completed changes first; `close` raises it again
             self._interrupted = True
             self.stop()
@@ -94,7 +91,7 @@ class EventQueue:
                 failed.setdefault(host, []).append(entry)
         return failed
 
-    def wait(self, tell: Callable[[str], object]) -> None:
+    def wait(self) -> None:
         """Wait for the queued calls, for at most two minutes, and only until the user stops the run."""
         if self._worker is None:
             return
@@ -105,7 +102,7 @@ class EventQueue:
                 break
             text = self.engine.caller.waited or "waits to call hooks: another statecfg is calling hooks now"
             if time.monotonic() > begun + waited.MOMENT and text != last:
-                tell(text)
+                self.engine.tell(text)
                 last = text
 
     def stop(self) -> None:

@@ -77,7 +77,9 @@ class Preview:
         """Find the hooks of units that an apply would run; return host → the owner of its units."""
         with contextlib.ExitStack() as stack:
             store = stack.enter_context(self._opened()) if self.there else None
-            orders = stack.enter_context(in_run.looked_ahead(store, deployment, "apply", jobs)).orders
+            if not in_run.has_units(store, deployment):
+                return {job.host.name: {} for job in jobs}
+            orders = stack.enter_context(in_run.looked_ahead(store, deployment, Mode.APPLY, jobs)).orders
             self.units = {name: orders.due(name) for name in orders.ahead.due}
             return {job.host.name: orders.owner(job.host.name) for job in jobs}
 

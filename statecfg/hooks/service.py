@@ -1,6 +1,6 @@
 """Write an HTTP hook in ten lines: a server, and a function for each phase. Uses only the standard library.
 
-from statecfg.hooks.service import HookError, HookService
+from statecfg import HookService
 
 service = HookService()
 
@@ -25,8 +25,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.remote.graph.names import ResourceEvent
 
-__all__ = ["HookError", "HookService", "Request"]
+__all__ = ["HookError", "HookRequest", "HookService", "Request"]
 
 MAX_REQUEST = 64 << 20  # bytes
 PATIENCE = 30.0  # seconds to wait for data of a request
@@ -96,6 +97,7 @@ class Request:
         self.status["conditions"] = [*others, {key: value for key, value in condition.items() if value}]
 
 
+HookRequest = Request  # its public name, because servers have other requests
 Handler = Callable[[Request], Any]
 
 
@@ -112,7 +114,7 @@ class HookService:
 
     def pre_reconcile(self, function: Handler) -> Handler:
         """Register a function that changes object and children before they are applied: `@service.pre_reconcile`."""
-        self.handlers["pre-reconcile"] = function
+        self.handlers[ResourceEvent.PRE_RECONCILE] = function
         return function
 
     def finalize(self, function: Handler) -> Handler:
@@ -120,7 +122,7 @@ class HookService:
 
         The object stays until the function succeeds.
         """
-        self.handlers["finalize"] = function
+        self.handlers[ResourceEvent.FINALIZE] = function
         return function
 
     def run(self, host: str = "127.0.0.1", port: int = 8080) -> None:
@@ -178,7 +180,7 @@ class HookService:
         reply: dict[str, Any] = {}
         if _differ(request.object, before["object"]):
             reply["object"] = request.object
-        if _differ(request.children, before.get("children") or {}) and request.phase == "pre-reconcile":
+        if _differ(request.children, before.get("children") or {}) and request.phase == ResourceEvent.PRE_RECONCILE:
             reply["children"] = request.children
         return 200, JSON, json.dumps(reply) + "\n"
 

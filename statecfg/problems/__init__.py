@@ -5,6 +5,7 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
 
     StatecfgError
     ├── InvalidInput              problems        the user's input is wrong; it contains all problems
+    │   ├── TooLarge              problems        a definition exceeds a limit
     │   ├── StalePlan             problems        a saved plan does not fit what it was made from
     │   ├── MissingFact           facts           a definition reads a fact that is not known yet
     │   ├── WrongRead             facts           a definition reads a fact that it can't have
@@ -44,7 +45,6 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     ├── OtherData                 dialects        a laid out YAML text would load to other data
     ├── WrongRange                dialects        a range or port in an Ansible inventory is invalid
     ├── WrongOption               dialects        an Ansible inventory passes an option to ssh that statecfg can't use
-    ├── OtherData                 dialects        a laid out YAML text would have other data
     ├── TransportError            transport       a connection to a host failed
     │   ├── Unreachable           transport       no connection could be made
     │   ├── HostKeyRejected       transport       the host's key is unknown, changed or revoked
@@ -96,7 +96,7 @@ from dataclasses import dataclass
 from statecfg.problems import tokens
 from statecfg.problems.codes import CODES
 from statecfg.problems.positions import SourceLocation
-from statecfg.problems.suggestions import suggest, suggest_file
+from statecfg.problems.suggestions import sentence, suggest, suggest_file
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.suggestions import did_you_mean, nearest
 
@@ -105,6 +105,7 @@ __all__ = [
     "InvalidInput",
     "Problem",
     "SourceLocation",
+    "TooLarge",
     "collecting",
     "did_you_mean",
     "nearest",
@@ -112,6 +113,7 @@ __all__ = [
     "report",
     "reported",
     "reporting",
+    "sentence",
     "suggest",
     "suggest_file",
 ]
@@ -158,6 +160,10 @@ class StalePlan(InvalidInput):
     """A saved plan does not match the project, or another version saved it. Nothing was changed (exit code 6)."""
 
 
+class TooLarge(InvalidInput):
+    """A definition exceeds a limit. Its evaluation stops at once, because the rest could take minutes."""
+
+
 class _Collected(list[Problem]):
     """Problems in the order in which they were reported, without duplicates."""
 
@@ -197,7 +203,7 @@ class _Reporting:
 
     # The return type `bool` tells type checkers that the block can end early.
     def __exit__(self, error_type: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
-        if not isinstance(error, InvalidInput) or _COLLECTED.get() is None:
+        if not isinstance(error, InvalidInput) or isinstance(error, TooLarge) or _COLLECTED.get() is None:
             return False
         report(*error.problems)
         return True

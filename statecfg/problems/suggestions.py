@@ -28,6 +28,11 @@ def suggest(name: str, valid: Iterable[str], what: str = "it may be") -> str:
     return f"{meant} (also valid: {listed})" if meant else f"{what}: {listed}"
 
 
+def sentence(help_text: str) -> str:
+    """Return a help text as a sentence after another one: with a space before it and a capital letter; "" for none."""
+    return f" {help_text[0].upper()}{help_text[1:]}" if help_text else ""
+
+
 def suggest_file(path: str | os.PathLike[str]) -> str:
     """Return a help text with the names of files in the same directory that were probably meant; "" for none.
 

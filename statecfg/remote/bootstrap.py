@@ -99,7 +99,10 @@ def load(path: str) -> bytes:
 
 
 def keep(folder: "Optional[str]", name: str, data: bytes) -> None:
-    """Cache data for the next run in one step, and delete old executors of other versions."""
+    """Cache data for the next run in one step, and delete old executors of other versions.
+
+    This is `durable.replace` once more, because the bootstrap runs before the host has any other module.
+    """
     if folder is None:
         return
     trial = os.path.join(folder, "%s.%d" % (name, os.getpid()))

@@ -263,7 +263,7 @@ class Session:
         self.load(managed)
         managed.follow()
         units = self.units.files(self.blobs) if self.units is not None else []
-        self.fetch(managed.layers, [*managed.files(self.blobs), *units])
+        self.fetch(managed, [*managed.files(self.blobs), *units])
         managed.install()
         if self.generated is not None:
             self.generated.insert(layers, managed)
@@ -284,13 +284,13 @@ class Session:
         for name in request_types(missing, self.channel, self.hello["modules"]):
             import_module(name)
 
-    def fetch(self, layers: List[List[Node]], more: List[Blob]) -> None:
+    def fetch(self, managed: Management, more: List[Blob]) -> None:
         """Request the content that this host lacks, see `missing_content`."""
         if all(blob.data is not None for blob in self.blobs.values()):
             return
         from statecfg.remote.run.content import Spool, missing_content
 
-        wanted = missing_content(layers, more)
+        wanted = missing_content(managed.layers, more, RealMachine(Facets(managed.recorded.digests)))
         if wanted:
             self.spool = Spool(self.state_dir)
             self.spool.receive(wanted, self.channel)

@@ -24,7 +24,6 @@ import statecfg
 from statecfg.graph import host_conditions
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.resources.shared.commands import RARE
 from statecfg.run import host_modules
 from statecfg.run.stripping_cache import cache
 
@@ -108,6 +107,8 @@ def parts(
 
 def _is_rare(command: Mapping[str, Any]) -> bool:
     """Return whether a command needs the code for rare attributes, or to keep what the program prints."""
+    from statecfg.resources.shared.commands import RARE  # most definitions have no commands
+
     attrs = command.get("attrs", {})
     return "produces" in command.get("options", ()) or any(attrs.get(name) is not None for name in RARE)
 

@@ -18,6 +18,7 @@ from statecfg.playbook.services import RELATION
 from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, Problem, nearest, problem, report, reporting
 from statecfg.problems.positions import SourceLocation
+from statecfg.remote.graph.suggestions import question
 from statecfg.remote.graph.wrong_values import type_words
 from statecfg.remote.units.hooks import DISPATCH
 
@@ -234,7 +235,7 @@ class _Files:
         if meant is not None:
             self.misspelt = True
             location = SourceLocation(str(self._here(f"hooks/{name}")), 0)
-            report(problem("SC0706", f"no hook is named {name}", f"did you mean `{meant}`?", location))
+            report(problem("SC0706", f"no hook is named {name}", question([meant]), location))
 
     def digest(self, contents: Mapping[str, str]) -> str:
         """Return the SHA-256 of names, modes, digests of contents, and targets of links.

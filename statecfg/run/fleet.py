@@ -235,6 +235,8 @@ def _request(job: Job, options: Options, order: CommonRequest, awaited: Awaited 
     """Return the request to one host."""
     facts = options.query if options.mode == Mode.FACTS else None
     host, expected = job.host.name, options.expected
+    if job.needs and awaited is not None:
+        facts = awaited.request(job.needs)
     return Request(
         job.host,
         job.definition,
@@ -245,7 +247,8 @@ def _request(job: Job, options: Options, order: CommonRequest, awaited: Awaited 
         options.confirm is not None,
         _more(job, options),
         "" if expected is None else expected.peers.get(host, ""),
-        awaited.request(job.needs) if job.needs and awaited is not None else facts,
+        facts,
+        bundle.first_parts(options.mode, facts is not None),
     )
 
 

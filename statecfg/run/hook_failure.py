@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from statecfg.remote.graph.errors import StatecfgError
-from statecfg.remote.graph.names import Mode
+from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.run.report_model import Report, Unit
 
 
@@ -51,7 +51,7 @@ def complete(report: Report, failed: Iterable[HookFailure], events: Called | Non
     for failure in failed:
         again = "" if failure.again is None else "The next apply asks it again."
         error = {"summary": str(failure), "detail": "Nothing was changed.", "hint": again}
-        hosts[failure.host] = {"status": "failed", "layers": [], "summary": {}, "error": error}
+        hosts[failure.host] = {"status": HostStatus.FAILED, "layers": [], "summary": {}, "error": error}
     if events is not None:
         for name, hooks in events.failed_events().items():
             if name in hosts:

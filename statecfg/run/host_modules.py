@@ -13,7 +13,7 @@ from statecfg.playbook.role_path import add_installed_node_types
 from statecfg.problems import InvalidInput, problem
 from statecfg.problems.positions import SourceLocation
 from statecfg.problems.python_source import parse
-from statecfg.remote import MOVED, OLDEST
+from statecfg.remote import OLDEST
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.run.stripping import stripped
 from statecfg.run.stripping_cache import cache
@@ -49,8 +49,10 @@ TOGETHER = {
     "services": "statecfg.resources.shared.systemd",
     "managers": "statecfg.resources.shared.package_manager",
 }
-# Modules that only the controller uses. Node types import them inside functions that only the controller calls.
-_CONTROLLER = ("statecfg.remote.graph.wrong_values",)
+# A module that only the controller uses. Node types import it inside functions that only the controller calls. A host
+# needs it only if one of these modules is sent, which import it when they are loaded.
+_CONTROLLER = "statecfg.remote.graph.wrong_values"
+_LOADING_IT = ("statecfg.remote.graph.value_rules", "statecfg.remote.values")
 
 _PACKAGE = Path(statecfg.__file__).parent
 _OURS = (f"{_PACKAGE.resolve()}{os.sep}", f"{(_PACKAGE / 'resources').resolve()}{os.sep}")
@@ -167,7 +169,7 @@ def closure(names: Iterable[str], with_parts: bool = False) -> dict[str, Module]
     """
     modules: dict[str, Module] = {}
     waiting, seen = list(names), set()
-    skipped = _starts([*_CONTROLLER, *(() if with_parts else (name for names in PARTS.values() for name in names))])
+    skipped = _starts(() if with_parts else (name for names in PARTS.values() for name in names))
     while waiting:
         name = _home(waiting.pop())
         if name in seen:
@@ -181,7 +183,10 @@ def closure(names: Iterable[str], with_parts: bool = False) -> dict[str, Module]
         folder = name if package else name.rpartition(".")[0]
         directory = folder.replace(".", "/").removeprefix("statecfg/" if folder.startswith(_RESOURCES) else "")
         modules[name] = (package, f"{directory}/{path.name}", text)
-        waiting += [*_absolute(name, package, imported), name.rpartition(".")[0]]
+        waiting += [
+            *(one for one in _absolute(name, package, imported) if name in _LOADING_IT or one != _CONTROLLER),
+            name.rpartition(".")[0],
+        ]
     return modules
 
 
@@ -195,13 +200,9 @@ def _starts(modules: Iterable[str]) -> tuple[str, ...]:
 
 
 def _home(name: str) -> str:
-    """Return the module that defines a name; public names of `statecfg` and names of 0.3 are defined elsewhere."""
+    """Return the module that defines a name; public names of `statecfg` are defined elsewhere."""
     package, _, last = name.rpartition(".")
-    if package == "statecfg":
-        return statecfg._HOMES.get(last, name)
-    if package == "statecfg.remote" and last in MOVED:
-        return f"{package}.{MOVED[last]}"
-    return name
+    return statecfg._HOMES.get(last, name) if package == "statecfg" else name
 
 
 def _path(name: str) -> Path | None:

@@ -10,6 +10,7 @@ import stat
 from functools import lru_cache
 from pathlib import Path
 
+from statecfg.remote.machine import durable
 from statecfg.run import compacting, stripping
 
 _MOST = 3 << 19  # bytes, because every run reads the file: the source of one version with all its node types fits
@@ -57,13 +58,10 @@ class StrippingCache:
             if excess <= 0:
                 break
             excess -= len(written.pop(key)) + 2
-        data = f"{{{', '.join(written.values())}}}"
-        trial = f"{self.path}.{os.getpid()}"
+        data = f"{{{', '.join(written.values())}}}".encode()
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as stream:
-                stream.write(data)
-            os.replace(trial, self.path)
+            durable.replace(str(self.path), [data], synced=False)  # damaged JSON counts as no cache
 
     def _read(self) -> dict[str, _Entry]:
         """Return the entries of the file, none if other users can write to it: hosts run this code."""

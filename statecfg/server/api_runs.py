@@ -11,8 +11,9 @@ from dataclasses import asdict, dataclass
 from starlette.responses import JSONResponse, Response
 
 from statecfg.entities.problems import ApiError, bad
+from statecfg.remote.graph.names import Outcome, RunStatus
 from statecfg.server.auth import ADMINISTRATOR
-from statecfg.server.parameters import OWN_API, Parameter
+from statecfg.server.parameters import OWN_API, number, text
 from statecfg.server.problems import NAMED, HostProblems
 from statecfg.server.request import Request
 from statecfg.server.routing import Routes
@@ -24,35 +25,26 @@ from statecfg.store.runs import HostResult, RunInProgress, RunRecord
 routes = Routes()
 NaturalKey = tuple[list[str | int], str]
 
-
-def _text(name: str, summary: str) -> Parameter:
-    return Parameter(name, {"type": "string", "maxLength": 255, "default": ""}, summary)
-
-
-def _number(name: str, most: int, default: int | None, summary: str) -> Parameter:
-    otherwise = {} if default is None else {"default": default}
-    return Parameter(name, {"type": "integer", "minimum": 1, "maximum": most, **otherwise}, summary)
-
-
-_OUTCOME = _text("outcome", "Only this outcome, such as `failed`; `trouble` means any but `ok`.")
-FIND = _text("find", "Only what contains all of these words.")
+_OUTCOME = text("outcome", "Only this outcome, such as `failed`; `trouble` means any but `ok`.")
+FIND = text("find", "Only what contains all of these words.")
+HOST = text("host", "Only hosts of this name; `*` matches any text.")
 HOST_FILTERS = (
     FIND,
-    _text("host", "Only hosts of this name; `*` matches any text."),
-    _text("playbook", "Only this playbook; `*` matches any text."),
+    HOST,
+    text("playbook", "Only this playbook; `*` matches any text."),
     _OUTCOME,
 )
 TIMES = (
-    _number("since", 9_999_999_999, None, "Only from this time on (seconds since 1970)."),
-    _number("until", 9_999_999_999, None, "Only before this time (seconds since 1970)."),
+    number("since", 9_999_999_999, None, "Only from this time on (seconds since 1970)."),
+    number("until", 9_999_999_999, None, "Only before this time (seconds since 1970)."),
 )
 ALL_HOSTS = (
-    _number("limit", 10_000, 10_000, "Maximum number of hosts."),
-    _text("after", "Only hosts after this one: `next` of the page before."),
+    number("limit", 10_000, 10_000, "Maximum number of hosts."),
+    text("after", "Only hosts after this one: `next` of the page before."),
 )
 _RUNS = (
-    _number("limit", 1000, 30, "Maximum number of runs."),
-    _text("after", "Only runs after this one: `next` of the page before."),
+    number("limit", 1000, 30, "Maximum number of runs."),
+    text("after", "Only runs after this one: `next` of the page before."),
     *HOST_FILTERS[1:],
     *TIMES,
 )
@@ -159,7 +151,7 @@ def _has(result: HostResult, outcome: str) -> bool:
 
 def _order(name: str, hosts: Mapping[str, HostResult]) -> tuple[bool, NaturalKey]:
     result = hosts[name]
-    is_fine = result.status in ("", OK) and not result.summary.get("failed") and not result.summary.get("unknown")
+    is_fine = result.status in ("", OK) and not any(map(result.summary.get, (Outcome.FAILED, Outcome.UNKNOWN)))
     return is_fine, natural(name)
 
 
@@ -188,7 +180,7 @@ def run_response(record: RunRecord | RunInProgress) -> RunResponse:
     if isinstance(record, RunRecord):
         state, ended = "ended", record.ended
     else:
-        state, beat = "cut off" if record.cut_off(time.time()) else "running", record.beat or None
+        state, beat = RunStatus.CUT_OFF if record.cut_off(time.time()) else RunStatus.RUNNING, record.beat or None
     return RunResponse(
         id=record.id,
         mode=record.mode,

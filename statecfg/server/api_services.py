@@ -1,21 +1,39 @@
-"""Services, units and relations of all projects, without their settings."""
+"""The API of services, units and relations of all projects, without their settings, for administrators."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
+from statecfg.entities.problems import bad
+from statecfg.server.api_runs import FIND, HOST, NaturalKey, natural
 from statecfg.server.auth import ADMINISTRATOR
-from statecfg.server.parameters import OWN_API
+from statecfg.server.parameters import OWN_API, number, text
 from statecfg.server.request import Request
 from statecfg.server.routing import Routes
 from statecfg.store import service_changes
 from statecfg.store.database import Store
-from statecfg.store.units.records import UnitRow
+from statecfg.store.run_lists import TROUBLE, matches
+from statecfg.store.service_changes import Snapshot
+from statecfg.store.units.records import End, ServiceRow, UnitRow
 
 routes = Routes()
+NO_UNIT = -1  # the number in the position of a service without units
+_CURSOR = re.compile(r"(.*)/([^/]*)/(-?[0-9]{1,10})", re.S)
+Position = tuple[NaturalKey, NaturalKey, int]
+_FILTERS = (
+    FIND,
+    HOST,
+    text("state", "Only units in this state, such as `started`; `trouble` means that a hook failed."),
+)
+_PAGES = (
+    number("limit", 10_000, 10_000, "Maximum number of units. A service without units counts as one."),
+    text("after", "Only units after this one: `next` of the page before.", longest=600),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +41,7 @@ class UnitAnswer:
     """A unit (see `store.units.records.UnitRow`).
 
     :param failed: a hook of the unit or of one of its relations failed
+    :param failed_in: ids of the runs in which these hooks failed
     """
 
     name: str
@@ -30,6 +49,7 @@ class UnitAnswer:
     host: str
     state: str
     failed: bool
+    failed_in: Sequence[str]
     dying: bool
     why: str
     relation_errors: Mapping[str, str]
@@ -49,6 +69,7 @@ class UnitAnswer:
             host=unit.host,
             state=condition.state,
             failed=condition.failed,
+            failed_in=condition.failed_in,
             dying=unit.dying,
             why=condition.why,
             relation_errors=condition.relation_errors,
@@ -62,28 +83,164 @@ class UnitAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ServiceAnswer:
-    """A service of a project, with its units."""
+    """A service of a project.
+
+    :param alive: False if the service was destroyed
+    :param count: number of its units
+    :param failed: how many of them failed
+    :param units: those of its units that are on the page
+    """
 
     project: str
     name: str
     playbook: str
     alive: bool
+    count: int
+    failed: int
     units: Sequence[UnitAnswer]
 
+    @classmethod
+    def of(cls, project: str, service: ServiceRow, units: Iterable[UnitRow]) -> ServiceAnswer:
+        """Return a service in the form of the API, without its units."""
+        failures = [unit.condition.failed for unit in units]
+        return cls(project, service.name, service.playbook, service.alive, len(failures), sum(failures), [])
 
-@routes("GET", f"{OWN_API}/services", ADMINISTRATOR, "List services, units and relations.", {200: "Services"})
+
+@dataclass(frozen=True, slots=True)
+class RelationAnswer:
+    """A relation of a project.
+
+    :param dying: whether it is ending
+    """
+
+    project: str
+    ends: Sequence[End]
+    dying: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ServicesAnswer:
+    """A page of services and their units.
+
+    :param project: the project whose hosts and runs the API has
+    :param relations: the relations of the services on the page
+    :param total: how many units the store has
+    :param matching: how many of them match the filters
+    :param next: the value of `after` for the next page, None at the end
+    """
+
+    project: str
+    services: Sequence[ServiceAnswer]
+    relations: Sequence[RelationAnswer]
+    total: int
+    matching: int
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An entry of the list: a unit with its service, or a service without units."""
+
+    service: ServiceAnswer
+    number: int
+    unit: UnitAnswer | None
+
+    @property
+    def name(self) -> str:
+        return f"{self.service.project}/{self.service.name}/{self.number}"
+
+    @property
+    def position(self) -> Position:
+        return natural(self.service.project), natural(self.service.name), self.number
+
+
+@routes(
+    "GET",
+    f"{OWN_API}/services",
+    ADMINISTRATOR,
+    "List services, units and relations.",
+    {200: "Services"},
+    query=(*_PAGES, *_FILTERS),
+)
 def _list(request: Request) -> Response:
-    services: list[ServiceAnswer] = []
-    relations: list[object] = []
-    for project in service_changes.projects(request.store):
-        shown = service_changes.show(request.store, project)
-        units = [UnitAnswer.of(unit) for unit in shown.units.values()]
-        for service in shown.services.values():
-            own = [unit for unit in units if unit.service == service.name]
-            services.append(ServiceAnswer(project, service.name, service.playbook, service.alive, own))
-        for relation in shown.relations:
-            relations.append({"project": project, "ends": relation.ends, "dying": relation.dying})
-    return JSONResponse({"services": [asdict(service) for service in services], "relations": relations})
+    """Answer with a page of units, sorted by service and number (web2 before web10)."""
+    query, store = request.query, request.store
+    after = _position(query["after"])
+    snapshots = {project: service_changes.show(store, project) for project in service_changes.projects(store)}
+    everything = [entry for project, snapshot in snapshots.items() for entry in _entries(project, snapshot)]
+    matching = sorted((entry for entry in everything if _matches(entry, query)), key=lambda entry: entry.position)
+    following = [entry for entry in matching if after is None or entry.position > after]
+    page = following[: query["limit"]]
+    answer = ServicesAnswer(
+        project=store.project,
+        services=_services(page),
+        relations=list(_relations(snapshots, page)),
+        total=_units(everything),
+        matching=_units(matching),
+        next=page[-1].name if len(following) > len(page) else None,
+    )
+    return JSONResponse(asdict(answer))
+
+
+def _position(after: str) -> Position | None:
+    if not after:
+        return None
+    parts = _CURSOR.fullmatch(after)
+    if parts is None:
+        raise bad("after must be the `next` of another page.")
+    project, service, unit = parts.groups()
+    return natural(project), natural(service), int(unit)
+
+
+def _entries(project: str, snapshot: Snapshot) -> Iterator[_Entry]:
+    units: dict[str, list[UnitRow]] = {}
+    for unit in snapshot.units.values():
+        units.setdefault(unit.service, []).append(unit)
+    for row in snapshot.services.values():
+        own = units.get(row.name, [])
+        service = ServiceAnswer.of(project, row, own)
+        yield from (_Entry(service, unit.number, UnitAnswer.of(unit)) for unit in own)
+        if not own:
+            yield _Entry(service, NO_UNIT, None)
+
+
+def _matches(entry: _Entry, query: Mapping[str, Any]) -> bool:
+    unit, state = entry.unit, query["state"]
+    if unit is None:
+        return not query["host"] and not state and _has_words(entry, query["find"])
+    has_state = not state or (unit.failed if state == TROUBLE else unit.state == state)
+    return has_state and matches(unit.host, query["host"]) and _has_words(entry, query["find"])
+
+
+def _has_words(entry: _Entry, words: str) -> bool:
+    service, unit = entry.service, entry.unit
+    texts = [service.project, service.name, service.playbook]
+    if unit is not None:
+        texts += [unit.name, unit.host, unit.state, unit.status, unit.message, unit.why]
+        texts += unit.relation_errors.values()
+    everything = " ".join(texts).lower()
+    return all(word in everything for word in words.lower().split())
+
+
+def _services(page: Sequence[_Entry]) -> list[ServiceAnswer]:
+    """Return the services of a page, each with its units there."""
+    found: dict[tuple[str, str], tuple[ServiceAnswer, list[UnitAnswer]]] = {}
+    for entry in page:
+        _, units = found.setdefault((entry.service.project, entry.service.name), (entry.service, []))
+        units += [entry.unit] if entry.unit is not None else []
+    return [replace(service, units=units) for service, units in found.values()]
+
+
+def _relations(snapshots: Mapping[str, Snapshot], page: Sequence[_Entry]) -> Iterator[RelationAnswer]:
+    names = {(entry.service.project, entry.service.name) for entry in page}
+    for project, snapshot in snapshots.items():
+        for relation in snapshot.relations:
+            if any((project, service) in names for service, _ in relation.ends):
+                yield RelationAnswer(project, relation.ends, relation.dying)
+
+
+def _units(entries: Iterable[_Entry]) -> int:
+    return sum(entry.unit is not None for entry in entries)
 
 
 def units_by_host(store: Store) -> Mapping[str, list[UnitAnswer]]:

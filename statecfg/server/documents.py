@@ -78,7 +78,9 @@ ANSWERS: dict[str, JsonSchema] = {
     "Run": OBJECT,
     "Runs": _object(runs=_LIST, next=TEXT_OR_NULL),
     "Report": OBJECT,
-    "Services": _object(services=_LIST, relations=_LIST),
+    "Services": _object(
+        project=TEXT, services=_LIST, relations=_LIST, total=_COUNT, matching=_COUNT, next=TEXT_OR_NULL
+    ),
     "Rights": _object(level=_LEVEL),
     "TypeRights": _object(types={**OBJECT, "additionalProperties": _LEVEL}),
     "OpenAPI": OBJECT,

@@ -28,6 +28,17 @@ class Parameter:
     summary: str
 
 
+def text(name: str, summary: str, longest: int = 255) -> Parameter:
+    """Return a parameter that is a string; "" if the client does not send it."""
+    return Parameter(name, {"type": "string", "maxLength": longest, "default": ""}, summary)
+
+
+def number(name: str, most: int, default: int | None, summary: str) -> Parameter:
+    """Return a parameter that is an integer from 1 to `most`."""
+    otherwise = {} if default is None else {"default": default}
+    return Parameter(name, {"type": "integer", "minimum": 1, "maximum": most, **otherwise}, summary)
+
+
 _PAGE = Parameter(
     "page", {"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 1}, "Number of the page, from 1."
 )

@@ -11,7 +11,7 @@ import anyio
 from starlette.requests import ClientDisconnect, Request
 
 from statecfg.entities.problems import ApiError
-from statecfg.problems import nearest
+from statecfg.problems import did_you_mean, sentence
 from statecfg.server import documents
 from statecfg.server.bodies import LARGEST, bad, fields, parsed
 from statecfg.server.media import Body
@@ -48,8 +48,7 @@ def query(text: str, declared: Iterable[Parameter]) -> Mapping[str, Any]:
         if name in parameters:
             values[name] = _value(parameters[name], value)
         elif name != ENCODED and name not in IGNORED:
-            near = nearest(name, parameters, most=1)
-            raise bad(f"Unknown query parameter {_quoted(name)}." + (f" Did you mean {near[0]}?" if near else ""))
+            raise bad(f"Unknown query parameter {_quoted(name)}.{sentence(did_you_mean(name, parameters))}")
     if (ENCODED, "true") in pairs and values.get("filter"):
         values["filter"] = _value(parameters["filter"], unquote(values["filter"]))
     return values

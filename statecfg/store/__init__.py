@@ -1,4 +1,7 @@
-"""The controller's database: hosts, services, entities, hook objects, reconciled objects and the history of runs."""
+"""The controller's database: hosts, services, entities, hook objects, reconciled objects and the history of runs.
+
+Imports `unit_rules`, `playbook`, `facts`, `problems` and `remote`.
+"""
 
 from __future__ import annotations
 

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
+from statecfg.remote.graph.names import HostStatus
 from statecfg.store.database import Store
 from statecfg.store.hosts import HostRecord
 from statecfg.store.tables import of_project, run, run_host
 
 # Statuses of a host in a run, worst first.
-WORST_FIRST = ("failed", "unknown", "unreachable", "refused", "locked", "cancelled", "ok")
+WORST_FIRST = (
+    HostStatus.FAILED, HostStatus.UNKNOWN, HostStatus.UNREACHABLE, HostStatus.REFUSED, HostStatus.LOCKED,
+    HostStatus.CANCELLED, HostStatus.OK,
+)  # fmt: skip
 _AT_ONCE = 1000  # rows per read
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TypedDict
 
 from statecfg.playbook.inventory import LOCAL, Inventory
@@ -61,26 +61,39 @@ def find(
             for unit in services.units_in(connection, store.project, playbook):
                 units.setdefault(unit.host, []).append(unit.name)
     bound = {host.name for host in hosts.every(store) if playbook in host.playbooks}
+    names = sorted((bound | units.keys()) - set(named))
+    resources = _resources(store, file, names)
     left: list[LeftHost] = []
-    for name in sorted((bound | units.keys()) - set(named)):
+    for name in names:
         has_address = name == LOCAL or (inventory is not None and name in inventory.hosts)
         left.append(
             {
                 "host": name,
                 "address": has_address,
                 "units": units.get(name, []),
-                "resources": _resources(store, file, name),
+                "resources": resources[name],
                 "command": f"statecfg destroy --hosts {shlex.quote(name)} {shlex.quote(path)}" if has_address else "",
             }
         )
     return left
 
 
-def _resources(store: Store, file: str, host: str) -> list[str]:
-    """Return the names of the resources of a playbook on a host, according to the newest runs; [] if unknown."""
-    there: dict[str, bool] = {}  # the newest run that mentions a resource decides
-    for run in runs.recent(store, LOOKED_AT, host, file, Mode.ACTING):
-        report = runs.host_report(store, run.id, host) or {}
+def _resources(store: Store, file: str, names: Iterable[str]) -> dict[str, list[str]]:
+    """Return host → the names of the resources of a playbook on it, according to the newest runs; [] if unknown."""
+    with store.reading() as connection:
+        return {
+            name: _present(runs.newest_reports(connection, store.project, name, file, Mode.ACTING, LOOKED_AT))
+            for name in names
+        }
+
+
+def _present(reports: Iterable[runs.HostData]) -> list[str]:
+    """Return the names of the resources that are on a host.
+
+    :param reports: newest first; the newest report that mentions a resource decides
+    """
+    there: dict[str, bool] = {}
+    for report in reports:
         for part in ("layers", "removals"):
             for node in (node for layer in report.get(part, ()) for node in layer):
                 if node.get("outcome") in Outcome.SOUND:

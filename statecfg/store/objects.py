@@ -92,6 +92,12 @@ def ensure(store: Store, playbook: str, host: str, spec: Json, digest: str) -> R
     return store.attempt(enter)
 
 
+def exist(store: Store) -> bool:
+    """Return whether the store has any object."""
+    with store.reading() as connection:
+        return bool(connection.rows("SELECT id FROM object LIMIT 1"))
+
+
 def get(store: Store, playbook: str, host: str) -> Reconciled | None:
     """Return the object of a playbook on a host, or None."""
     with store.reading() as connection:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Text, and_, func, or_, select, true, type_coerce
 
+from statecfg.remote.graph.names import HostStatus
 from statecfg.store.database import Store
 from statecfg.store.runs import HostData, HostResult, RunInProgress, RunRecord, ended, under_way
 from statecfg.store.tables import going_host, of_project, run, run_host
 
-OK = "ok"
+OK = HostStatus.OK
 TROUBLE = "trouble"  # in a filter: any status but ok
 
 

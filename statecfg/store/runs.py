@@ -332,3 +332,20 @@ def host_report(store: Store, id: str, host: str) -> HostData | None:
             if found is not None:
                 return found
     return None
+
+
+def newest_reports(
+    connection: Connection, project: str, host: str, playbook: str, modes: Iterable[str], limit: int
+) -> Iterator[HostData]:
+    """Yield a host's reports in the newest runs of a playbook, newest first.
+
+    :param modes: only runs in one of these modes
+    """
+    listed, named = among("mode", modes)
+    query = (
+        "SELECT run_host.report FROM run_host JOIN run ON run_host.run = run.id"
+        f" WHERE run_host.host = :host AND {_OF_PROJECT} AND run.playbook = :playbook AND run.mode IN {listed}"
+        " ORDER BY run.started DESC, run.id LIMIT :limit"
+    )
+    for row in connection.rows(query, host=host, project=project, playbook=playbook, limit=limit, **named):
+        yield from_json(row["report"]) or {}

@@ -99,6 +99,7 @@ class KnownHosts:
     :ivar exact: name → entries without wildcards, negations and hashes
     :ivar others: all other entries
     :ivar found: name → its entries, for the names that were looked up. A file may have thousands of hashed names
+    :ivar lock: held while an entry is added or a name is looked up
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -106,23 +107,27 @@ class KnownHosts:
     exact: dict[str, list[Entry]] = field(default_factory=dict)
     others: list[Entry] = field(default_factory=list)
     found: dict[str, list[Entry]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, entry: Entry) -> None:
         """Add one line."""
-        self.found.clear()
-        self.entries.append(entry)
-        if all(_is_plain(p) for p in entry.patterns):
-            for name in set(entry.patterns):
-                self.exact.setdefault(name, []).append(entry)
-        else:
-            self.others.append(entry)
+        with self.lock:
+            self.entries.append(entry)
+            if all(_is_plain(p) for p in entry.patterns):
+                for name in set(entry.patterns):
+                    self.exact.setdefault(name, []).append(entry)
+                    self.found.pop(name, None)
+            else:
+                self.others.append(entry)
+                self.found.clear()
 
     def about(self, host: str, port: int = DEFAULT_PORT) -> list[Entry]:
         """Return the entries for a host, in any order."""
         name = lookup_name(host, port)
-        if name not in self.found:
-            self.found[name] = self.exact.get(name, []) + [e for e in self.others if e.names(name)]
-        return self.found[name]
+        with self.lock:
+            if name not in self.found:
+                self.found[name] = self.exact.get(name, []) + [e for e in self.others if e.names(name)]
+            return self.found[name]
 
     def check(self, host: str, port: int, key: HostKey) -> Answer:
         """Compare the key that a host presented with the entries.
@@ -176,52 +181,101 @@ def load(paths: Iterable[str]) -> KnownHosts:
     :raises OSError: a file can't be read
     """
     names = tuple(os.path.expanduser(p) for p in paths)
-    stamp = tuple(_stamp(name) for name in names)
     with _lock:
-        cached = _cache.get(names)
-        if cached is None or cached[0] != stamp:
-            entries = KnownHosts()
-            for name, mark in zip(names, stamp, strict=True):
-                if mark is not None:
+        stamps = [_stamp(name) for name in names]
+        loaded = _cache.get(names)
+        if loaded is None or loaded.stamps != stamps:
+            loaded = _Loaded(KnownHosts(), stamps, [0] * len(names))
+            for number, name in enumerate(names):
+                if stamps[number] is not None:
                     with open(name, "rb") as file:
-                        _read_into(entries, file.read().decode("utf-8", "replace"), name)
-            cached = _cache[names] = (stamp, entries)
-        return cached[1]
+                        loaded.read(number, file.read(), name)
+            _cache[names] = loaded
+        return loaded.entries
 
 
 def append(path: str, host: str, port: int, key: HostKey) -> None:
-    """Append a host's key to a file. A missing file is created with mode 0600, its directory with mode 0700."""
+    """Append a host's key to a file. A missing file is created with mode 0600, its directory with mode 0700.
+
+    The entries that `load` has returned for this file get the new one, unless another process has changed the file. So
+    a run with thousands of new hosts does not read the file again for each of them.
+    """
     path = os.path.expanduser(path)
     line = f"{lookup_name(host, port)} {key.key_type} {base64.b64encode(key.blob).decode()}\n".encode()
     with _lock:
         os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
         fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            size = os.fstat(fd).st_size
+            before = os.fstat(fd)
             # Without this, our line would continue an unfinished last line.
-            if size and os.pread(fd, 1, size - 1) != b"\n":
+            if before.st_size and os.pread(fd, 1, before.st_size - 1) != b"\n":
                 line = b"\n" + line
             os.write(fd, line)
+            after = os.fstat(fd)
         finally:
             os.close(fd)
+        if after.st_size == before.st_size + len(line):  # otherwise another process has written, too
+            for names, loaded in _cache.items():
+                for number in (number for number, name in enumerate(names) if name == path):
+                    loaded.append(number, line, path, before, after)
 
 
 _MARKERS = ("@revoked", "@cert-authority")
 _GLOB = re.compile(r"[*?]")
+
+_Stamp = tuple[int, int, int]
+
+
+@dataclass
+class _Loaded:
+    """What `load` has read.
+
+    :ivar stamps: the state of each file; None if it was missing
+    :ivar lines: the number of complete lines of each file
+    """
+
+    entries: KnownHosts
+    stamps: list[_Stamp | None]
+    lines: list[int]
+
+    def read(self, number: int, data: bytes, path: str) -> None:
+        """Add the next lines of a file.
+
+        :param number: the file's position among all files
+        """
+        _read_into(self.entries, data.decode("utf-8", "replace"), path, self.lines[number])
+        self.lines[number] += data.count(b"\n")
+
+    def append(self, number: int, data: bytes, path: str, before: os.stat_result, after: os.stat_result) -> None:
+        """Add what this process has appended to a file, unless the file had changed since it was read.
+
+        :param before: the file's state before that
+        :param after: its state now
+        """
+        known = self.stamps[number]
+        if known == _stamp_of(before) or (known is None and not before.st_size):
+            self.stamps[number] = _stamp_of(after)
+            self.read(number, data, path)
+
+
 _lock = threading.Lock()
-_cache: dict[tuple[str, ...], tuple[tuple[object, ...], KnownHosts]] = {}
+_cache: dict[tuple[str, ...], _Loaded] = {}
 
 
-def _stamp(path: str) -> tuple[int, int, int] | None:
+def _stamp(path: str) -> _Stamp | None:
     try:
-        info = os.stat(path)
+        return _stamp_of(os.stat(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _stamp_of(info: os.stat_result) -> _Stamp:
     return info.st_ino, info.st_mtime_ns, info.st_size
 
 
-def _read_into(entries: KnownHosts, text: str, path: str) -> None:
-    for number, line in enumerate(text.split("\n"), 1):
+def _read_into(entries: KnownHosts, text: str, path: str, before: int = 0) -> None:
+    """Add some lines of a file, which follow `before` other lines."""
+    for number, line in enumerate(text.split("\n"), before + 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue

@@ -141,17 +141,17 @@ def _attempt(hop: Hop, settings: SshSettings, transports: list[Transport]) -> Ho
     with contextlib.ExitStack() as held:
         held.enter_context(door.enter(hop.name, GATE_TIME))
         if transports:
-            held.enter_context(_limit(transports[-1]).enter(hop.name, GATE_TIME))
+            held.enter_context(_limit(hop, transports[-1]).enter(hop.name, GATE_TIME))
             sock: socket.socket | paramiko.Channel = _through(hop, settings, transports[-1])
         else:
             sock = dial(hop.name, hop.host, hop.port, hop.connect_timeout)
-            # A handshake is mostly computing. More of them at a time would only make each slower than its deadline.
-            held.enter_context(_LOGINS.enter(hop.name, GATE_TIME))
         transport = Transport(sock)
         try:
-            key = _handshake(hop, settings, transport)
-            require_trust(hop, key)
-            login(hop, settings, transport)
+            # A handshake is mostly computing. More of them at a time would only make each slower than its deadline.
+            with _LOGINS.enter(hop.name, GATE_TIME):
+                key = _handshake(hop, settings, transport)
+                require_trust(hop, key)
+                login(hop, settings, transport)
         except _TurnedAway:
             door.turned_away()
             shut(transport)
@@ -166,19 +166,24 @@ def _attempt(hop: Hop, settings: SshSettings, transports: list[Transport]) -> Ho
 
 def _door(hop: Hop, transports: Sequence[Transport]) -> Gate:
     if transports:
-        try:
-            return gate(f"{transports[0].getpeername()} > {hop.host}")
-        except OSError as error:
-            raise Unreachable(hop.name, "the connection to its jump host was lost") from error
+        return gate(f"{_peer(hop, transports[0])} > {hop.host}")
     return gate(str(resolve(hop.name, hop.host, hop.port, hop.connect_timeout)[0][1][0]))
 
 
-def _limit(jump: Transport) -> Gate:
+def _limit(hop: Hop, jump: Transport) -> Gate:
     """Return the gate of the logins through a jump host."""
+    return gate(f"{_peer(hop, jump)} >", LOGINS_PER_JUMP)
+
+
+def _peer(hop: Hop, jump: Transport) -> object:
+    """Return the address of a jump host, or of the first one before it.
+
+    :raises Unreachable: the connection to it was lost
+    """
     try:
-        return gate(f"{jump.getpeername()} >", LOGINS_PER_JUMP)
-    except OSError:
-        return _LOGINS  # the connection to the jump host was lost; the login notices it
+        return jump.getpeername()
+    except OSError as error:
+        raise Unreachable(hop.name, "the connection to its jump host was lost") from error
 
 
 def _through(hop: Hop, settings: SshSettings, jump: Transport) -> paramiko.Channel:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.run.report_model import HostData
 from statecfg.store import StoreError, opened, projects
-from statecfg.units.state import Tell
 
 if TYPE_CHECKING:
     import threading
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from statecfg.run.report_model import Unit
     from statecfg.store.database import Store
     from statecfg.units.coordinator import Coordinator
+    from statecfg.units.state import Tell  # most runs have no units, and don't load their code
 
 Json = Mapping[str, Any]
 
@@ -37,10 +37,8 @@ def of_run(
     """
     if deployment is None or mode not in Mode.ACTING:
         return None
-    if not deployment.services:
-        with store.reading() as connection:
-            if not projects.has_units(connection, deployment.project, deployment.playbook):
-                return None
+    if not has_units(store, deployment):
+        return None
     from statecfg.units.coordinator import Coordinator  # most runs have no units
 
     units = UnitsInRun(Coordinator(store, deployment, mode, run, addresses(jobs), cancel))
@@ -50,6 +48,17 @@ def of_run(
         lambda connection: str(projects.ensure(connection, deployment.project)["mark"])
     )
     return units
+
+
+def has_units(store: Store | None, deployment: Deployment) -> bool:
+    """Return whether a playbook declares services, or has units of services that it no longer declares.
+
+    :param store: None for an empty store
+    """
+    if deployment.services or store is None:
+        return bool(deployment.services)
+    with store.reading() as connection:
+        return projects.has_units(connection, deployment.project, deployment.playbook)
 
 
 def owner(store: Store, deployment: Deployment | None, mode: str) -> Json:

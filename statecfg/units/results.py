@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from statecfg.remote.graph.names import HookStatus
 from statecfg.run.deployment import Deployment
 from statecfg.run.host import frames
 from statecfg.run.report_model import UnitHook
@@ -115,7 +116,7 @@ class Results:
         step, now = unit.running, time.time()
         if step is None:
             return
-        status = "failed" if not frame.ok else "ok" if frame.ran else "missing"
+        status = HookStatus.FAILED if not frame.ok else HookStatus.OK if frame.ran else "missing"
         entry = ahead.as_report(step)
         entry["status"], entry["seconds"] = status, round(frame.seconds, 3)
         if not frame.ok:
@@ -133,7 +134,7 @@ class Results:
         step, unit.running = unit.running, None
         if step is None:
             return
-        unit.hooks.append({**(entry or {**ahead.as_report(step), "status": "failed"}), "error": why})
+        unit.hooks.append({**(entry or {**ahead.as_report(step), "status": HookStatus.FAILED}), "error": why})
         self.store.attempt(lambda on: services.fail_in(on, step, self.run, why, time.time()))
         self._ended(unit)
 

@@ -1,1 +1,1 @@
-"""All output for people and programs. No other package of statecfg prints."""
+"""All output for people and programs. No other package of statecfg prints. Imports `entities` and lower rooms."""

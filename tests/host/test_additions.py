@@ -286,7 +286,7 @@ def _greet(request: Request) -> Response:
 
 def add_hook_rule(copy: Copy) -> None:
     rule = '    "tolerate": Rule(HookStatus.CONTINUED),\n'
-    copy.insert("statecfg/remote/hooks/on_failure.py", "    RETRY: Rule(", rule)
+    copy.insert("statecfg/remote/graph/on_failure.py", "    RETRY: Rule(", rule)
     copy.write("hooks/broken.hook/configuration.yaml", "{}\n")
     copy.write("hooks/broken.hook/post-create", "#!/bin/sh\nexit 1\n")
     (copy.project / "hooks/broken.hook/post-create").chmod(0o755)

@@ -26,6 +26,16 @@ def page(host: lab.Host, path: str = "/") -> str:
         return str(response.read().decode().strip())
 
 
+def test_a_process_with_a_connection_to_a_host_is_found(light_host: lab.Host) -> None:
+    address = light_host.address, light_host.port
+    assert not processes.connected(os.getpid(), *address)
+    with socket.create_connection(address, 30):
+        assert processes.connected(os.getpid(), *address)
+        assert not processes.connected(os.getpid(), light_host.address, light_host.port + 1)
+        assert not processes.connected(os.getppid(), *address)
+    assert not processes.connected(os.getpid(), *address)
+
+
 def test_sshd_runs_the_command_it_receives(sshd: lab.PlainSshd) -> None:
     """A loopback sshd accepts its own key and needs no user's SSH settings."""
     assert sshd.ssh(["echo", "a  b"]).stdout == "a  b\n"

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -50,6 +51,25 @@ def alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def connected(pid: int, address: str, port: int) -> bool:
+    """Return whether a process has a TCP connection to an IPv4 address."""
+    remote = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}:{port:04X}"
+    try:
+        rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()]
+        sockets = {f"socket:[{row[9]}]" for row in rows if row[2] == remote and row[3] == "01"}
+        descriptors = os.listdir(f"/proc/{pid}/fd")
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # the process has ended
+    return any(_target(f"/proc/{pid}/fd/{name}") in sockets for name in descriptors)
+
+
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except (FileNotFoundError, ProcessLookupError):
+        return ""  # it was closed since the listing
 
 
 def end(process: subprocess.Popen[bytes], *, ends_after_children: bool = False) -> None:

@@ -20,6 +20,7 @@ ROOMS = (
     "remote.hooks",
     "remote.run",
     "remote.units",
+    "remote.facts",
     "remote",
     "resources.shared",
     "resources",
@@ -46,6 +47,23 @@ ROOMS = (
     "__main__",
 )
 FLOORS = {room: floor for floor, room in enumerate(ROOMS)}
+# The packages inside a room. They are on the floor of their room.
+SUB_PACKAGES = (
+    "remote.units.tools",
+    "dialects.inventories",
+    "store.entities",
+    "store.hooks",
+    "store.units",
+    "run.host",
+    "run.saved",
+    "hooks.exec",
+    "hooks.http",
+    "hooks.registration",
+    "cli.entity",
+    "cli.hook",
+)
+# The directories of a room whose files are no modules.
+DATA = ("hooks.shipped", "server.static")
 # The package `statecfg` contains only a table of names. An import of a name is an import of its module in the table.
 TABLE = {**statecfg._HOMES, **statecfg._CALLED}
 FILES = sorted(path for path in ROOT.rglob("*.py")) + sorted((ROOT / "resources").rglob("*.py"))
@@ -141,6 +159,20 @@ def imported(path: Path, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
                 yield home or (whole if whole in MODULES else module), node.lineno
         elif isinstance(node, ast.Call) and dotted(node.func).endswith("import_module"):
             yield named(node.args[0]), node.lineno
+
+
+@functools.cache
+def called_by_name(path: Path) -> tuple[tuple[str, int], ...]:
+    """Return each name that a file looks up in `statecfg` with `named`, and its line."""
+    imported = [item.name for node in nodes(path, ast.ImportFrom) for item in node.names if is_names(node)]
+    if "named" not in imported:
+        return ()
+    found = [node for node in nodes(path, ast.Call) if dotted(node.func) in ("named", "_named")]
+    return tuple((named(node.args[0]), node.lineno) for node in found)
+
+
+def is_names(node: ast.ImportFrom) -> bool:
+    return node.module == "statecfg.remote.graph.names"
 
 
 def dotted(node: ast.expr) -> str:

@@ -17,7 +17,7 @@ import pytest
 
 from tests import ROOT
 from tests.each import each
-from tests.unit.sources import walk
+from tests.unit.sources import ROOMS, walk
 
 UNIT = Path(__file__).parent
 # `tests.host`, `from tests import host`: a tree for each file would take much longer than the search.
@@ -61,6 +61,12 @@ def test_unit_tests_import_nothing_from_host_tests() -> None:
     for path in UNIT.rglob("*.py"):
         above = [name for name in imported(path) if name.startswith(("tests.host", "tests.lab", "tests.long"))]
         assert not above, f"{path.relative_to(ROOT)} imports {above}"
+
+
+@each("layout", ["unit", "long"])
+def test_tests_are_laid_out_like_the_rooms(layout: str) -> None:
+    folders = {path.name for path in (ROOT / "tests" / layout).iterdir() if (path / "__init__.py").exists()}
+    assert folders - {room.partition(".")[0] for room in ROOMS} == set()
 
 
 def test_every_test_file_is_in_unit_long_or_host() -> None:

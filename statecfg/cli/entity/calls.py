@@ -14,11 +14,13 @@ import click
 
 from statecfg.cli import exit_codes
 from statecfg.cli.project_store import ProjectStore
+from statecfg.cli.values import json_or_text
 from statecfg.cli.verbs import Result
 from statecfg.entities import shapes
 from statecfg.entities.model import ERROR, PROVIDER, ROLES, Entity, EntityType, Page, Principal, Query, Task
 from statecfg.problems import InvalidInput, problem, suggest
 from statecfg.problems.positions import SourceLocation
+from statecfg.remote.wire.strict_json import loads
 from statecfg.views import entities as view
 
 VERSION = 39.0  # version of the API; --json writes its JSON
@@ -178,7 +180,7 @@ def read(name: str) -> dict[str, Any]:
             raise InvalidInput([problem("SC0301", f"{name}: {error.strerror}", "check the file")]) from None
     label = "<stdin>" if name == "-" else name
     try:
-        value = json.loads(data)
+        value = loads(data.decode("utf-8-sig"), unique=True)
     except (ValueError, RecursionError) as error:
         if name.endswith(".json"):
             position = SourceLocation(label, getattr(error, "lineno", 1))
@@ -203,7 +205,7 @@ def content_from(file: str | None, pairs: Sequence[str], base: Mapping[str, Any]
         path, sign, value = text.partition("=")
         if not sign or not path:
             raise click.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="--set")
-        _put(content, path.split("."), _value(value), text)
+        _put(content, path.split("."), json_or_text(value), text)
     return content
 
 
@@ -214,13 +216,6 @@ def _put(target: dict[str, Any], keys: Sequence[str], value: Any, text: str) -> 
             raise click.BadParameter(f"{text!r}: {key} is not a mapping", param_hint="--set")
         target = below
     target[keys[-1]] = value
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 # Output

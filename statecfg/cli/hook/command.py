@@ -16,7 +16,7 @@ from statecfg.cli.hook.store import HookStore
 from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup, one_line
 from statecfg.problems import InvalidInput, collecting, problem, report, reporting, suggest
 from statecfg.remote.graph.names import HookStatus
-from statecfg.remote.hooks.on_failure import RULES
+from statecfg.remote.graph.on_failure import RULES
 from statecfg.views import hooks as view
 from statecfg.views.changes import value_text
 from statecfg.views.lines import Line

@@ -70,6 +70,7 @@ class Engine:
         self.lock = HookLock(store)
         self.hooks = ExecHooks(store, types)
         self.caller = Caller(store, types, path, keep)
+        self.tell: Callable[[str], object] = len  # receives a line about the hook that a run waits for
         self.over = threading.Event()  # once it is set, no further queued call is started
 
     def trigger(

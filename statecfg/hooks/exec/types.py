@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.hooks.registration.model import EVENTS
 from statecfg.playbook.trust import others_could_change, together
-from statecfg.problems import InvalidInput, nearest, problem, suggest
+from statecfg.problems import InvalidInput, did_you_mean, problem, suggest
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.hooks import run as hook_run
 from statecfg.remote.hooks.configuration import complete
@@ -63,8 +63,8 @@ class HookType:
 
     def _doubts(self, path: Path, before: Sequence[str]) -> list[str]:
         if path.name not in EVENTS:
-            similar = nearest(path.name, EVENTS)
-            return [f"{path} is not named after an event: did you mean `{similar[0]}`?"] if similar else []
+            hint = did_you_mean(path.name, EVENTS)
+            return [f"{path} is not named after an event: {hint}"] if hint else []
         if not hook_run.executable(str(path)):
             return [f"{path} is not executable, so it can't be started: chmod +x {path}"]
         why = hook_run.missing_interpreter(str(path)) or _unusable(path, before)

@@ -17,7 +17,7 @@ from statecfg.hooks.http.described import described, leak
 from statecfg.hooks.registration.model import HttpHook, Registration
 from statecfg.playbook.inventory import Inventory
 from statecfg.remote.graph.names import HookStatus
-from statecfg.remote.hooks.on_failure import RULES
+from statecfg.remote.graph.on_failure import RULES
 from statecfg.run.hook_failure import HookFailure
 from statecfg.store import objects
 from statecfg.store.database import Store

@@ -116,6 +116,9 @@ def call(
     return Reply(error=_failure(answer, url))
 
 
+call_hook = call  # its public name
+
+
 def _reply(answer: Answer, phase: str, url: str) -> Reply:
     try:
         if answer.cut:

@@ -30,7 +30,7 @@ from statecfg.playbook.inventory import Host, Inventory
 from statecfg.playbook.project import Project
 from statecfg.problems import InvalidInput, Problem
 from statecfg.remote.graph.names import HookStatus
-from statecfg.remote.hooks.on_failure import RULES
+from statecfg.remote.graph.on_failure import RULES
 from statecfg.run.hook_failure import HookFailure
 from statecfg.store import Busy, locks, objects
 from statecfg.store.database import Store

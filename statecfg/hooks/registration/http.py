@@ -11,7 +11,7 @@ from statecfg.hooks.registration import model
 from statecfg.hooks.registration.model import HttpHook, Reference, Registration
 from statecfg.hooks.registration.values import map_of, text_of, texts_of
 from statecfg.problems import Problem, durations, problem, report, suggest
-from statecfg.remote.hooks.on_failure import RETRY
+from statecfg.remote.graph.on_failure import RETRY
 
 HOOK_KEYS = ("version", "address", "timeout", "capabilities")
 REF_KEYS = ("apiVersion", "kind", "name", "namespace")

@@ -10,7 +10,7 @@ from statecfg.problems import Problem, durations
 from statecfg.problems.positions import NOWHERE, SourceLocation
 from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.graph.names import ResourceEvent
-from statecfg.remote.hooks.on_failure import ABORT
+from statecfg.remote.graph.on_failure import ABORT
 
 EVENTS = (*HostEvent.ALL, *ResourceEvent.ALL)
 CAPABILITIES = (ResourceEvent.PRE_RECONCILE, ResourceEvent.FINALIZE)

@@ -16,7 +16,7 @@ from statecfg.problems import durations, problem, report
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.graph.names import ResourceEvent
-from statecfg.remote.hooks.on_failure import RULES
+from statecfg.remote.graph.on_failure import RULES
 
 SHAPE = "a registration: metadata: {name: NAME}, spec: {…}"
 TOP_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")

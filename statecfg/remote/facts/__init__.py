@@ -1,6 +1,7 @@
 """Collect the facts that a definition uses, on the host. This only reads: it takes no lock and writes nothing.
 
 `statecfg.facts.catalogue` describes the facts. The session calls `told`.
+Imports `remote.graph` and `remote.machine`.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ class HostEvent:
     UNBOUND: Final = "node-unbound-from-policy"
     INSTALLED: Final = "node-install-finished"
     DELETED: Final = "node-deleted"
+    # The order of Razor's message about an unknown event. The same message of statecfg keeps it.
     ALL: Final = (BOOTED, REGISTERED, BOUND, UNBOUND, DELETED, FACTS_CHANGED, INSTALLED)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from statecfg.remote.graph.names import HookStatus, Outcome, ResourceEvent, State
+from statecfg.remote.graph.names import HOOKS_OF_EVENT, HookStatus, Outcome, ResourceEvent, State
 from statecfg.remote.ledger.records import recorded_name
 from statecfg.remote.machine.changes import as_json
 
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
 
 PRE_RECONCILE, POST_CREATE, POST_UPDATE, PRE_DELETE, FINALIZE, POST_DELETE = ResourceEvent.ALL
 PRE_CREATED, RESOLVED, RESOLUTION_ERROR, IN_DELETION = State.ALL
-ALL_HOOKS = 120.0  # seconds for all hooks of one event of one resource
 
 
 class Tracked:
@@ -250,14 +249,15 @@ class Lifecycle:
         :param outcome: the outcome of the node; "" before it is processed
         :param only: names of the hooks to call; None for all
         """
-        end = time.monotonic() + ALL_HOOKS
+        end = time.monotonic() + HOOKS_OF_EVENT
         tracked = self.of(node)
         for hook in self.hooks:
             if not hook.fires(event, node) or (only is not None and hook.name not in only):
                 continue
             left = end - time.monotonic()
             if left <= 0:
-                answer: Mapping[str, Any] = {"ok": False, "error": "the event's hooks took %g s together" % ALL_HOOKS}
+                error = "the event's hooks took %g s together" % HOOKS_OF_EVENT
+                answer: Mapping[str, Any] = {"ok": False, "error": error}
             else:
                 answer = self.call(hook, event, resource(node, tracked.state, outcome), min(left, hook.deadline))
                 end += answer.get("waited", 0.0)  # don't count the time in which other hosts' hooks ran

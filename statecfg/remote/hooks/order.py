@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from statecfg.remote.hooks.on_failure import RULES
+from statecfg.remote.graph.on_failure import RULES
 from statecfg.remote.ledger import state
 from statecfg.remote.machine import durable
 from statecfg.remote.wire.frames import decode_value
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
     from statecfg.remote.graph.model import Blob, Node
+    from statecfg.remote.graph.on_failure import Rule
     from statecfg.remote.hooks.configuration import Configuration, Schema
 
 
@@ -60,7 +61,7 @@ class HookFiles:
 
 
 class HookOrder:
-    """A hook that may be called on a host.
+    """A hook that may be called on a host. Instances are frozen.
 
     :param select: `types`, `names` and `tags` of nodes; an empty list selects all
     :param where: "controller" or "host"; the parameters after `deadline` exist for hooks that run on the host
@@ -71,10 +72,17 @@ class HookOrder:
     :param digest: of these files
     """
 
-    __slots__ = (
-        *("configuration", "deadline", "events", "files", "id", "name", "on_failure", "order", "schema", "select"),
-        "where",
-    )
+    name: str
+    order: int
+    events: Sequence[str]
+    select: Mapping[str, Sequence[str]]
+    on_failure: Rule
+    deadline: float
+    where: str
+    id: Optional[int]
+    schema: Schema
+    configuration: Configuration
+    files: HookFiles
 
     def __init__(
         self,
@@ -92,10 +100,14 @@ class HookOrder:
         schema: Optional[Schema] = None,
         configuration: Optional[Configuration] = None,
     ) -> None:
-        self.name, self.order, self.events, self.select = name, order, events, select
-        self.on_failure, self.deadline, self.where = RULES[on_failure], deadline, where
-        self.id, self.schema, self.configuration = id, schema or {}, configuration or {}
-        self.files = HookFiles(type, digest, files or {})
+        self.__dict__.update(
+            name=name, order=order, events=events, select=select, on_failure=RULES[on_failure], deadline=deadline,
+            where=where, id=id, schema=schema or {}, configuration=configuration or {},
+            files=HookFiles(type, digest, files or {}),
+        )  # fmt: skip
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a hook's order can't be changed")
 
     @classmethod
     def from_json(cls, order: Mapping[str, Any]) -> HookOrder:

@@ -53,7 +53,7 @@ JSON_COLUMNS = ("claims", "memory", "attrs", "requires", "tags", "owing", "trigg
 
 
 class Resource:
-    """A managed resource.
+    """A managed resource. Instances are frozen.
 
     :param name: its node's name
     :param definition: the definition that was applied last
@@ -67,10 +67,16 @@ class Resource:
     :param replaces: the name and claims under which the same object was managed before
     """
 
-    __slots__ = (
-        *("after", "definition", "digest", "first_run", "memory", "name", "owing", "replaces"),
-        *("since", "state"),
-    )
+    name: str
+    definition: Definition
+    state: str
+    memory: Any
+    digest: str
+    after: str
+    owing: Sequence[Sequence[str]]
+    first_run: str
+    since: float
+    replaces: Optional[Mapping[str, Any]]
 
     def __init__(
         self,
@@ -85,9 +91,13 @@ class Resource:
         since: float = 0.0,
         replaces: Optional[Mapping[str, Any]] = None,
     ) -> None:
-        self.name, self.definition, self.state, self.memory = name, definition, state, memory
-        self.digest, self.after, self.owing = digest, after, owing
-        self.first_run, self.since, self.replaces = first_run, since, replaces
+        self.__dict__.update(
+            name=name, definition=definition, state=state, memory=memory, digest=digest, after=after, owing=owing,
+            first_run=first_run, since=since, replaces=replaces,
+        )  # fmt: skip
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a resource can't be changed")
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> Resource:

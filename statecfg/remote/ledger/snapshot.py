@@ -56,9 +56,10 @@ def write(ledger: Ledger) -> None:
     If it can't be written, there is no valid one: then the next run opens the database.
     """
     from statecfg.remote.ledger import sqlite
+    from statecfg.remote.machine import durable
 
     path = os.path.join(ledger.state_dir, state.LEDGER)
-    trial = os.path.join(ledger.state_dir, state.SNAPSHOT + ".new")
+    snapshot = os.path.join(ledger.state_dir, state.SNAPSHOT)
     try:
         before = identity(path)
         lines = _lines(ledger)
@@ -67,19 +68,11 @@ def write(ledger: Ledger) -> None:
             return
         head = {"format": FORMAT, "database": before}
         text = "\n".join([json.dumps(head), *lines]).encode()
-        rest = memoryview(b"%08x\n%s" % (zlib.crc32(text), text))
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(trial, flags, 0o600)
-        try:
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-        finally:
-            os.close(descriptor)
+        data = b"%08x\n%s" % (zlib.crc32(text), text)
         # Not synced: after a power failure, the checksum shows whether the file is complete.
-        os.rename(trial, os.path.join(ledger.state_dir, state.SNAPSHOT))
+        durable.replace(snapshot, [data], synced=False, trial=snapshot + ".new")
     except (OSError, sqlite.DatabaseError):
-        if os.path.lexists(trial):
-            os.unlink(trial)
+        pass  # the identity in the former snapshot no longer matches the database
 
 
 def _lines(ledger: Ledger) -> List[str]:

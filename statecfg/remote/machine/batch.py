@@ -1,4 +1,7 @@
-"""Write small files together: each is synced before it gets its name, and each directory once for all of its files."""
+"""Write small files together: each is synced before it gets its name, and each directory once for all of its files.
+
+`durable.replace` would sync each file and its directory in turn, and follow the path again.
+"""
 
 from __future__ import annotations
 

@@ -134,19 +134,17 @@ class Digests:
         """Write the records of the files that this run saw. Without them, the next run reads the files."""
         if not self.fresh and self.current.keys() == self.recorded.keys():
             return
-        trial = self.path + ".new"
+        from statecfg.remote.machine import durable  # most runs have nothing to write
+
         try:
             found = {"format": FORMAT, "time": time.time(), "boot": boot_id(), "files": self.current}
             text = json.dumps(found).encode()
             os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-            with os.fdopen(os.open(trial, flags, 0o600), "wb") as stream:
-                stream.write(b"%08x%s" % (zlib.crc32(text), text))
+            data = b"%08x%s" % (zlib.crc32(text), text)
             # Not synced: after a power failure, the checksum shows whether the file is complete.
-            os.rename(trial, self.path)
+            durable.replace(self.path, [data], synced=False, trial=self.path + ".new")
         except OSError:
-            if os.path.lexists(trial):
-                os.unlink(trial)
+            pass  # the records are only a cache: the next run reads the files
 
 
 def boot_id() -> str:

@@ -1,53 +1,81 @@
-"""Write whole files safely: after a crash, a file has its former or its new content. The controller uses this, too."""
+"""Write whole files in one step: after a crash, a path has its former or its new content. Both halves use this."""
 
 from __future__ import annotations
 
 import errno
 import os
-from typing import Iterable
+from typing import Callable, Iterable, Iterator
 
 from statecfg.remote.graph.model import Blob
 
 COPIED = 1 << 20  # bytes of a file to copy at once
 
 
-def create(path: str, pieces: Iterable[bytes], mode: int) -> str:
-    """Write a new file and make its content durable.
+def create(path: str, pieces: Iterable[bytes], mode: int, synced: bool = True) -> None:
+    """Write a new file.
 
-    :returns: the SHA-256 of the content
+    :param mode: the permissions, which the umask reduces
+    :param synced: make its content durable
     :raises OSError: if the file exists or cannot be written
     """
-    from hashlib import sha256
-
-    digest = sha256()
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode), "wb") as stream:
         for piece in pieces:
             stream.write(piece)
-            digest.update(piece)
-        stream.flush()
-        os.fsync(stream.fileno())
-    return digest.hexdigest()
+        if synced:
+            stream.flush()
+            os.fsync(stream.fileno())
 
 
-def replace(path: str, pieces: Iterable[bytes], mode: int = 0o600, sha256: str = "") -> None:
-    """Replace or create a file in one step, durably. A link at `path` is replaced, not followed.
+def put(path: str, make: Callable[[str], object], trial: str = "") -> None:
+    """Make a file or a link under a temporary name, and then give it its name in one step.
 
-    :param mode: the permissions, which the umask reduces
-    :param sha256: the digest that the content must have, "" for any
-    :raises OSError: if the file cannot be written or the content has another digest; `path` is then unchanged
+    :param make: makes it at the path that it receives
+    :param trial: the temporary name. The default is unique to this process; a fixed one needs a lock, but killed
+        processes leave at most one file
+    :raises OSError: if that fails; `path` is then unchanged
     """
-    trial = "%s.%d" % (path, os.getpid())
-    if os.path.lexists(trial):  # left by a killed process with the same id
+    trial = trial or "%s.%d" % (path, os.getpid())
+    if os.path.lexists(trial):  # left by a killed process
         os.unlink(trial)
     try:
-        if create(trial, pieces, mode) != sha256 and sha256:
-            raise OSError(errno.EBUSY, "it changed while statecfg saved it", path)
+        make(trial)
         os.rename(trial, path)
     except BaseException:
         if os.path.lexists(trial):
             os.unlink(trial)
         raise
-    sync(os.path.dirname(path) or ".")
+
+
+def replace(
+    path: str, pieces: Iterable[bytes], mode: int = 0o600, sha256: str = "", synced: bool = True, trial: str = ""
+) -> None:
+    """Replace or create a file in one step. A link at `path` is replaced, not followed.
+
+    :param mode: the permissions, which the umask reduces
+    :param sha256: the digest that the content must have, "" for any
+    :param synced: make it durable. Without this, the file may be incomplete or missing after a power failure
+    :param trial: see `put`
+    :raises OSError: if the file cannot be written or the content has another digest; `path` is then unchanged
+    """
+    checked = _checked(path, pieces, sha256) if sha256 else pieces
+    put(path, lambda name: create(name, checked, mode, synced), trial)
+    if synced:
+        sync(os.path.dirname(path) or ".")
+
+
+def _checked(path: str, pieces: Iterable[bytes], sha256: str) -> Iterator[bytes]:
+    """Yield the pieces of a content.
+
+    :raises OSError: at the end, if the content has another digest
+    """
+    import hashlib
+
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
+    if digest.hexdigest() != sha256:
+        raise OSError(errno.EBUSY, "it changed while statecfg saved it", path)
 
 
 def keep(folder: str, blob: Blob) -> None:

@@ -175,6 +175,8 @@ class RealMachine(Machine):
         backup: Optional[str] = None,
         validate: Optional[Sequence[str]] = None,
     ) -> Result:
+        # `durable.replace` is not enough here: other users may be able to change the directory, so this holds it open.
+        # It also keeps mode and owner, and notices if another program changes the file meanwhile.
         self.calls += 1
         blob = Blob.of(content)
         try:

@@ -17,13 +17,13 @@ from statecfg.remote.wire.channel import Channel
 from statecfg.remote.wire.frames import ProtocolError
 
 
-def missing_content(layers: Sequence[Sequence[Node]], more: List[Blob]) -> Dict[str, Blob]:
+def missing_content(layers: Sequence[Sequence[Node]], more: List[Blob], world: RealMachine) -> Dict[str, Blob]:
     """Return the content that this host lacks, by its digest.
 
     :param layers: the nodes; their types decide which content they need
     :param more: further content that the host needs in any case
+    :param world: this host
     """
-    world = RealMachine()
     missing = {blob.sha256: blob for blob in more if blob.data is None}
     for layer in layers:
         for node in layer:

@@ -12,13 +12,13 @@ import time
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple
 
 from statecfg.remote.graph.model import LEARNED, Blob, CheckError, Unknown
+from statecfg.remote.graph.names import MOST_ITEMS
 from statecfg.remote.machine.paths import normal
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.run.decisions import followed
 
 Item = Dict[str, str]
 
-MOST = 1000  # items of one node
 LARGEST = 256 << 10  # bytes of all items of one node
 VISITED = 100_000  # names that the search for paths reads
 TIMEOUT = 30.0  # seconds for one list
@@ -42,8 +42,8 @@ def items(spec: Mapping[str, Any], world: Planned) -> List[Item]:
             _refuse(text)
             size += len(text.encode())
         found.append(item)
-        if len(found) > MOST or size > LARGEST:
-            raise CheckError("its list has more than %d items or %d bytes; make it smaller" % (MOST, LARGEST))
+        if len(found) > MOST_ITEMS or size > LARGEST:
+            raise CheckError("its list has more than %d items or %d bytes; make it smaller" % (MOST_ITEMS, LARGEST))
         if time.monotonic() > until:
             raise CheckError("its list is not complete after %d seconds; make it smaller" % TIMEOUT)
     found.sort(key=lambda item: list(item.values()))

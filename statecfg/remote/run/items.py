@@ -62,6 +62,22 @@ class ItemPlanner(Planner):
         return Planner.check(self, node)
 
 
+class _Beginning:
+    """What a run knew before its first plan, because a run with items plans several times."""
+
+    def __init__(self, managed: Management) -> None:
+        self.resources = dict(managed.recorded.resources)
+        self.debts = [(debt.node, debt.cause) for debt in managed.recorded.debts]
+        self.warnings = len(managed.warnings)
+
+    def restore(self, managed: Management) -> None:
+        """Forget what the previous plan found."""
+        managed.recorded.resources = dict(self.resources)
+        for debt, (node, cause) in zip(managed.recorded.debts, self.debts):
+            debt.node, debt.cause = node, cause
+        del managed.warnings[self.warnings :]
+
+
 class ItemManagement(Management):
     """The managed resources of a playbook with `for_each_host`."""
 
@@ -73,13 +89,8 @@ class ItemManagement(Management):
         Resources that may be items of lists that are not known stay as they are.
         """
         if not hasattr(self, "repeated"):
-            self.repeated, self.written = Repeated(layers), layers
-            self._before = dict(self.recorded.resources), [(debt.node, debt.cause) for debt in self.recorded.debts]
-            self._warned = len(self.warnings)
-        self.recorded.resources = dict(self._before[0])
-        for debt, (node, cause) in zip(self.recorded.debts, self._before[1]):
-            debt.node, debt.cause = node, cause
-        del self.warnings[self._warned :]
+            self.repeated, self.written, self._beginning = Repeated(layers), layers, _Beginning(self)
+        self._beginning.restore(self)
         self.refusal, self._life, self._drift = "", None, None
         declared = [[node for node in layer if OPTION not in node.options] for layer in layers]
         nodes = [*declared, self.repeated.all()]

@@ -350,9 +350,7 @@ class Management:
         sound = [name for name, step in plan.steps.items() if step.outcome == Outcome.UNCHANGED and not step.excluded]
         first_seen = [name for name in sound if name not in self.recorded.resources]
         for name in first_seen:
-            resource = recording.new_resource(plan.steps[name].node)
-            resource.state = State.RESOLVED
-            account.manage(resource)
+            account.manage(recording.new_resource(plan.steps[name].node, State.RESOLVED))
         records = recording.updates(sound, set(first_seen), {})
         if account.records or any(records.values()) or not ledger.append(self._run, status, records):
             self.recorded.opened().end(self._run, account, status, records)

@@ -6,6 +6,7 @@ import os
 from typing import AbstractSet, Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from statecfg.remote.graph.model import Attrs, JsonMap, Node
+from statecfg.remote.graph.names import State
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
 from statecfg.remote.ledger.recorded import RecordedResources
@@ -41,23 +42,26 @@ class Recording:
         self._new_snapshots: Dict[str, JsonMap] = {}  # node → snapshot, for those that became managed in this run
         self._older: Dict[str, List[Tuple[Attrs, Any]]] = {}  # node type → the same as `_others`, from the ledger
 
-    def new_resource(self, node: Node) -> Resource:
-        """Return the record of a node that becomes managed, with its snapshot."""
-        resource = Resource(node.provides, self.definitions.of(node))
-        earlier = self.renamed.get(node.provides)
+    def new_resource(self, node: Node, state: str = State.PRE_CREATED) -> Resource:
+        """Return the record of a node that becomes managed, with its snapshot.
+
+        :param state: one of `State`
+        """
+        definition, earlier = self.definitions.of(node), self.renamed.get(node.provides)
         if earlier is not None:
-            resource.memory, resource.owing, resource.digest = earlier.memory, earlier.owing, earlier.digest
-            resource.after, resource.first_run, resource.since = earlier.after, earlier.first_run, earlier.since
-            resource.replaces = {"name": earlier.name, "claims": earlier.definition.claims}
-            return resource
+            replaces = {"name": earlier.name, "claims": earlier.definition.claims}
+            return Resource(
+                node.provides, definition, state, earlier.memory, earlier.digest, earlier.after, earlier.owing,
+                earlier.first_run, earlier.since, replaces,
+            )  # fmt: skip
         node_type = REGISTRY[node.type]
         with reading_only():
             others = self._others(node.type) if node_type.compares() else ()
             memory = node_type.run_remember(node, RealMachine(self.facets), others)
         for blob in contents(memory):
             durable.keep(self.before, blob)
-        self._new_snapshots[node.provides] = resource.memory = encode_value(memory, -1)
-        return resource
+        snapshot = self._new_snapshots[node.provides] = encode_value(memory, -1)
+        return Resource(node.provides, definition, state, snapshot)
 
     def _others(self, node_type: str) -> List[Tuple[Attrs, Any]]:
         """Return the attributes and snapshots of all managed nodes of a type, including those of this run."""

@@ -150,15 +150,15 @@ def _put(own: str, name: str, mode: int, content: Content) -> None:
             os.mkdir(above, 0o755)
     if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
-    trial = os.path.join(own, ARRIVING)
-    if os.path.lexists(trial):
-        os.unlink(trial)
+    durable.put(path, lambda trial: _make(trial, mode, content), os.path.join(own, ARRIVING))
+
+
+def _make(path: str, mode: int, content: Content) -> None:
     if isinstance(content, str):
-        os.symlink(content, trial)
+        os.symlink(content, path)
     else:
-        durable.create(trial, content.chunks(), 0o600)
-        os.chmod(trial, mode & 0o777)
-    os.rename(trial, path)
+        durable.create(path, content.chunks(), 0o600)
+        os.chmod(path, mode & 0o777)
 
 
 def _take_away(base: str, name: str) -> None:

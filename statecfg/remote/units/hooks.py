@@ -8,7 +8,7 @@ import signal
 import time
 
 from statecfg.remote.hooks.run import command, missing_interpreter
-from statecfg.remote.machine import process
+from statecfg.remote.machine import durable, process
 from statecfg.remote.machine.process import CHILDREN, kill_marked
 from statecfg.remote.units import files as unit_files
 from statecfg.remote.units import home as unit_home
@@ -279,9 +279,8 @@ def end_left(state_dir: str) -> List[str]:
 
 def _write(record: str, mark: str, pid: int) -> None:
     """Record a running hook atomically. The record need not survive a crash of the host: no hook survives one."""
-    with open(record + ".new", "w", encoding="utf-8") as stream:
-        json.dump({"mark": mark, "pid": pid, "since": _since(pid) if pid else ""}, stream)
-    os.rename(record + ".new", record)
+    data = json.dumps({"mark": mark, "pid": pid, "since": _since(pid) if pid else ""}).encode()
+    durable.replace(record, [data], 0o644, synced=False, trial=record + ".new")
 
 
 def _forget(record: str) -> None:

@@ -22,7 +22,7 @@ def loads(text: str, digits: int = DIGITS, unique: bool = False) -> Any:
             raise ValueError("an integer of %d digits" % len(number))
         return int(number)
 
-    hook = _unique if unique else None
+    hook = distinct if unique else None
     return json.loads(text, parse_constant=_constant, parse_int=integer, parse_float=_float, object_pairs_hook=hook)
 
 
@@ -37,7 +37,11 @@ def _constant(name: str) -> Any:
     raise ValueError("%s is not JSON" % name)
 
 
-def _unique(pairs: List[Tuple[str, Any]]) -> Mapping[str, Any]:
+def distinct(pairs: List[Tuple[str, Any]]) -> Mapping[str, Any]:
+    """Return the members of an object. Give it to `json.loads` as `object_pairs_hook`.
+
+    :raises ValueError: if a key is duplicate
+    """
     result = dict(pairs)
     if len(result) != len(pairs):
         keys = [key for key, _ in pairs]

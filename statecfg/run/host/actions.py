@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,16 @@ class Send:
     """Send bytes to the host. Iterating over `pieces` may read a file and raise Broken."""
 
     pieces: Iterator[bytes]
+
+
+@dataclass(frozen=True)
+class FindTypes:
+    """Find node types of orphans that the definition does not use, and pass them to `HostSession.supply_types`.
+
+    :param names: as the host sent them; some may not exist
+    """
+
+    names: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -69,4 +79,4 @@ class Finished:
     """The host has sent its result, which is its last frame."""
 
 
-Action = Send | CallHook | TryLogin | Reboot | TellUnits | TellFacts | Planned | Finished
+Action = Send | FindTypes | CallHook | TryLogin | Reboot | TellUnits | TellFacts | Planned | Finished

@@ -13,12 +13,14 @@ from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.remote.wire import frames as wire
 from statecfg.run.awaited import Refused
-from statecfg.run.bundle import command
+from statecfg.run.bundle import build, command, modules_of
 from statecfg.run.host import actions, lost_worker, rebooted
 from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.broken import SUSPICIOUS, Broken
+from statecfg.run.host.code import needed
 from statecfg.run.host.events import Events, Late, Unjoined
 from statecfg.run.host.gate import Pass, Permit
+from statecfg.run.host.host_key import HOST_KEY, other_key
 from statecfg.run.host.new_login import aside
 from statecfg.run.host.outbox import Outbox
 from statecfg.run.host.report import Emit
@@ -33,7 +35,6 @@ from statecfg.transport.become import open_become
 
 BEAT = 5.0  # seconds between heartbeats
 READ = 0.2  # seconds to wait for bytes before checking the deadlines and the user's answer
-HOST_KEY = "host key"  # a difference between host keys begins with this
 Json = Mapping[str, Any]  # of reports, and of the frames of hooks and units
 
 _DECODING = threading.Lock()
@@ -51,17 +52,6 @@ class NotStarted(StatecfgError):
 
 class OtherHost(StatecfgError):
     """The host key differs from the saved plan. statecfg sent nothing to the host."""
-
-
-def other_key(planned: str, now: str) -> bool:
-    """Return whether two host keys differ although they have the same type. A host has one key of each type.
-
-    :param planned: the host key in the saved plan, as `TYPE FINGERPRINT`
-    :param now: the host key that the host uses now, in the same form
-    """
-    key_type, _, fingerprint = planned.partition(" ")
-    type_now, _, fingerprint_now = now.partition(" ")
-    return bool(fingerprint) and key_type == type_now and fingerprint != fingerprint_now
 
 
 class HostDriver:
@@ -204,17 +194,19 @@ class HostDriver:
         ended = threading.Event()
         threading.Thread(target=self._beat, args=(sender, ended), daemon=True).start()
         try:
+            request = self.session.request
             if again:
+                whole = needed(request.definition, request.more, build(request.definition.types))
                 with self.lock:
-                    pieces = list(self.session.resume())
+                    pieces = list(self.session.resume(whole))
                 sender.send(pieces)
                 self._listen(sender)
                 return
             definition, more, self.events = self.late()
-            request = self.session.request
             if request.order.mode in Mode.ACTING and not request.waits_for_facts:
                 self.gate_pass.hold()
-            data = self.session.begin(definition, more)
+            code = None if request.waits_for_facts else needed(definition, more, request.bundle)
+            data = self.session.begin(definition, more, code)
             if data:
                 sender.try_to_send(data)
             self._listen(sender)
@@ -265,10 +257,13 @@ class HostDriver:
             error: Error = {"summary": step.summary, "detail": step.detail, "hint": step.hint}
             self.session.refuse(HostStatus.FAILED, error)
             return False
-        with self.lock:
-            if isinstance(step, Job):
-                pieces = list(self.session.define(step.definition, step.differs))
-            else:
+        if isinstance(step, Job):
+            request = self.session.request
+            code = needed(step.definition, request.more, request.bundle)
+            with self.lock:
+                pieces = list(self.session.define(step.definition, step.differs, code))
+        else:
+            with self.lock:
                 pieces = [self.session.ask(step)]
         sender.send(pieces)
         return True
@@ -287,6 +282,8 @@ class HostDriver:
         match action:
             case actions.Send():
                 sender.send(action.pieces)
+            case actions.FindTypes():
+                sender.send([self.session.supply_types(*modules_of(action.names))])
             case actions.CallHook():
                 self._call_hook(action, sender)
             case actions.TryLogin():

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from statecfg.playbook.compile import Definition
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.run.awaited import Refused
-from statecfg.run.bundle import build
+from statecfg.run.bundle import build, first_parts
 from statecfg.run.host.broken import Broken
+from statecfg.run.host.code import needed
 from statecfg.run.host.events import Late
 from statecfg.run.host.gate import Pass
 from statecfg.run.host.report import Emit
@@ -68,7 +69,7 @@ def _untouched(driver: Driver) -> bool:
     history = {"run": request.order.run, "limit": 1, "settled": STOPS}
     question = Request(
         request.host, Definition([]), request.playbook, build(()), replace(request.order, mode=Mode.HISTORY),
-        more={"history": history}, peer=report.data["peer"],
+        more={"history": history}, peer=report.data["peer"], first_parts=first_parts(Mode.HISTORY, False),
     )  # fmt: skip
     answer = driver.ask(question)
     return answer["status"] == HostStatus.OK and answer.get("history") == []
@@ -90,7 +91,7 @@ def _prepare(driver: Driver, why: str) -> bool:
             old.refuse(HostStatus.FAILED, {"summary": step.summary, "detail": step.detail, "hint": step.hint})
             return False
         if isinstance(step, Job):
-            list(old.define(step.definition, step.differs))
+            list(old.define(step.definition, step.differs, needed(step.definition, request.more, request.bundle)))
         else:
             old.ask(step)
         request = old.request
@@ -100,7 +101,7 @@ def _prepare(driver: Driver, why: str) -> bool:
     if old.defined:
         events, definition, more = driver.late()[2], request.definition, request.more
         driver.late = lambda: (definition, more, events)
-        request = replace(request, bundle=build(definition.types), facts=None)
+        request = replace(request, bundle=build(definition.types), facts=None, first_parts=())
     shown = old.report.data.get("fingerprints")
     if shown and request.asks and request.expect is None:
         request = replace(request, expect=shown)  # the user agrees to exactly this plan

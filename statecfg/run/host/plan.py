@@ -7,8 +7,7 @@ from typing import Any
 
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.wire_node import WireNode
-from statecfg.remote.graph.names import Mode, Outcome
-from statecfg.remote.run.item_lists import MOST as MOST_ITEMS
+from statecfg.remote.graph.names import MOST_ITEMS, Mode, Outcome
 from statecfg.run.host import frames
 from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
 from statecfg.run.report_model import Node

@@ -12,8 +12,7 @@ from typing import Any, cast
 from statecfg.facts.catalogue import wrong_fact
 from statecfg.playbook.compile import Definition
 from statecfg.remote.graph.events import RunEvent
-from statecfg.remote.graph.names import ActionStatus, HostStatus, Mode, Outcome
-from statecfg.remote.hooks.lifecycle import ALL_HOOKS
+from statecfg.remote.graph.names import HOOKS_OF_EVENT, ActionStatus, HostStatus, Mode, Outcome
 from statecfg.remote.run.report import summary
 from statecfg.remote.wire.frames import PROTOCOL
 from statecfg.run.host import frames, lost
@@ -234,8 +233,8 @@ class HostReport:
         self._check_seconds(frame.seconds)
 
     def _check_seconds(self, seconds: float) -> None:
-        if not 0 <= seconds <= ALL_HOOKS:
-            raise Broken(f"it gives a hook {seconds:g} s; the maximum is {ALL_HOOKS:g} s", SUSPICIOUS)
+        if not 0 <= seconds <= HOOKS_OF_EVENT:
+            raise Broken(f"it gives a hook {seconds:g} s; the maximum is {HOOKS_OF_EVENT:g} s", SUSPICIOUS)
 
     def _calling(self, frame: frames.Calling) -> None:
         """Note that the host calls a hook."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from statecfg.playbook.inventory import Host
 from statecfg.playbook.packed import longest
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.wire import frames as wire
-from statecfg.run.bundle import Bundle, Part, build, first_parts
+from statecfg.run.bundle import Bundle, Part
 from statecfg.run.host.new_login import by_ssh
 from statecfg.run.host.outgoing import plain
 from statecfg.run.options import Access, Limits
@@ -43,6 +43,7 @@ class Request:
     :param peer: the host key in a saved plan, "" without a saved plan
     :param facts: the facts that the host collects before it gets its definition, in the form that it receives; None if
         the definition needs none
+    :param first_parts: the parts of the executor that the host needs before it gets the nodes
     """
 
     host: Host
@@ -55,17 +56,18 @@ class Request:
     more: Mapping[str, Any] = field(default_factory=dict)
     peer: str = ""
     facts: Mapping[str, Any] | None = None
+    first_parts: Sequence[Part] = ()
 
-    def resuming(self, boot: str) -> Request:
+    def resuming(self, boot: str, bundle: Bundle) -> Request:
         """Return the request that continues the run after the host rebooted.
 
         The host plans no removals again, and compares its plan with the earlier one itself.
 
         :param boot: the id of the boot that has ended
+        :param bundle: the core with all node types of the definition
         """
         more = {**self.more, "resume": {"boot": boot}, "prune": False}
-        bundle = build(self.definition.types)
-        return replace(self, bundle=bundle, expect=None, asks=False, more=more, facts=None)
+        return replace(self, bundle=bundle, expect=None, asks=False, more=more, facts=None, first_parts=())
 
     @property
     def waits_for_facts(self) -> bool:
@@ -104,11 +106,6 @@ class Request:
         """Maximum number of seconds that the host may take without progress."""
         units = longest([(self.more.get("units") or {}).get("longest")])
         return self.order.limits.patience + max(self.definition.packed.longest, units)
-
-    @property
-    def first_parts(self) -> list[Part]:
-        """The parts of the executor that the host needs before it gets the nodes."""
-        return first_parts(self.order.mode, self.facts is not None)
 
     def opening(self, nonce: str) -> Iterator[bytes]:
         """Yield the frames to send before the host has answered.

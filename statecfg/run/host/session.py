@@ -16,10 +16,11 @@ from statecfg.playbook.compile import Definition
 from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
 from statecfg.remote.wire import frames as wire
-from statecfg.run.bundle import Part, build, more_types, parts
+from statecfg.run.bundle import Part
 from statecfg.run.host import actions, frames
 from statecfg.run.host.absence import ABSENT, Absence, StillUp
 from statecfg.run.host.broken import SUSPICIOUS, Broken
+from statecfg.run.host.code import Code
 from statecfg.run.host.deadlines import Deadlines
 from statecfg.run.host.frame_reader import NODE, FrameReader
 from statecfg.run.host.new_login import by_ssh
@@ -28,6 +29,7 @@ from statecfg.run.host.report import Emit, HostReport
 from statecfg.run.host.request import Request
 from statecfg.run.host.state import PLANNED, State
 from statecfg.run.host.supplies import Supplies
+from statecfg.run.host_modules import Module
 from statecfg.run.report_model import Error
 
 AGAIN = "Run the command again. The host has recorded its progress, and the next run completes it."
@@ -63,7 +65,7 @@ class HostSession:
         nodes = request.definition.packed.count
         self.reader = FrameReader(self.nonce, nodes, self.report.read, decoding or nullcontext())
         self.deadlines = Deadlines(clock, request.patience)
-        self.supplies = Supplies(emit)
+        self.supplies = Supplies(emit, clock)
         self.supplies.parts[request.bundle.sha256] = request.bundle
         self.supplies.parts.update((part.sha256, part) for part in request.first_parts)
         self.unit_hooks: dict[int, Json | None] = {}  # number of the order → unit and hook
@@ -81,35 +83,35 @@ class HostSession:
         """Return the bytes to send before the host has answered."""
         return b"".join(self.request.opening(self.nonce))
 
-    def begin(self, definition: Definition, more: Mapping[str, Any]) -> bytes:
+    def begin(self, definition: Definition, more: Mapping[str, Any], code: Code | None) -> bytes:
         """Complete the request. If the host waits for facts, only keep the data until `define`.
 
         :param definition: the definition with the content of hooks
         :param more: additional data for the executor
+        :param code: the code that the definition needs; None if the host waits for facts
         :returns: the bytes to send
         """
         self.request = replace(self.request, definition=definition, more=more)
         self.deadlines = Deadlines(self.deadlines.clock, self.request.patience)
-        return b"" if self.request.waits_for_facts else self._begin({})
+        return b"" if code is None else self._begin(code.parts)
 
-    def define(self, definition: Definition, differs: Sequence[str]) -> Iterator[bytes]:
+    def define(self, definition: Definition, differs: Sequence[str], code: Code) -> Iterator[bytes]:
         """Complete the request of a host that has sent facts; yield the bytes to send.
 
         :param definition: the definition that depended on the facts
         :param differs: differences from a saved plan, in addition to those that `begin` received
+        :param code: the code that this definition needs
         """
         before = self.request
         more = {**before.more, "differs": [*before.more.get("differs", ()), *differs]} if differs else before.more
         definition = replace(definition, blobs={**before.definition.blobs, **definition.blobs})
-        types = more_types(definition.types, before.bundle)
-        bundle = replace(before.bundle, modules=build(definition.types).modules) if types else before.bundle
-        self.request = replace(before, definition=definition, more=more, bundle=bundle)
+        self.request = replace(before, definition=definition, more=more, bundle=code.bundle)
         self.deadlines = Deadlines(self.deadlines.clock, self.request.patience, started=True)
         self.report.define(definition)
         self.report.state, self.defined = State.PLANNING, True
         self.reader.room += NODE * definition.packed.count
         yield from definition.packed.frames
-        yield self._begin(types)
+        yield self._begin(code.parts)
 
     def ask(self, facts: Mapping[str, Any]) -> bytes:
         """Return the frame that asks the host for more facts."""
@@ -118,11 +120,17 @@ class HostSession:
         self.deadlines.progressed()
         return wire.encode({**facts, "type": "facts"})
 
-    def _begin(self, types: Mapping[str, Part]) -> bytes:
-        definition = self.request.definition
-        more_parts = {**types, **parts(self.request.more, definition.layers, bool(definition.secrets))}
-        self.supplies.parts.update(more_parts)
-        return self.request.begin(list(more_parts))
+    def _begin(self, parts: Mapping[str, Part]) -> bytes:
+        self.supplies.parts.update(parts)
+        return self.request.begin(list(parts))
+
+    def supply_types(self, modules: Mapping[str, Module], types: Mapping[str, str]) -> bytes:
+        """Return the frame with the node types of orphans that still exist in the project.
+
+        :param modules: name of a module → what `bundle.modules_of` returns for it
+        :param types: node type → the module that defines it
+        """
+        return wire.encode({"type": "modules", "modules": modules, "types": types})
 
     def beat(self) -> bytes:
         """Return a heartbeat."""
@@ -164,21 +172,24 @@ class HostSession:
         self.deadlines.progressed()
         return wire.encode({"type": "reboot"})
 
-    def resume(self) -> Iterator[bytes]:
-        """Begin the session on a new connection after the host rebooted; yield the bytes to send."""
+    def resume(self, code: Code) -> Iterator[bytes]:
+        """Begin the session on a new connection after the host rebooted; yield the bytes to send.
+
+        :param code: the code that the definition needs, with all of its node types in the bundle
+        """
         assert self.absence is not None
         self.nonce, self.unit_hooks = secrets.token_hex(16), {}
-        self.request = request = self.request.resuming(self.absence.boot)
+        self.request = request = self.request.resuming(self.absence.boot, code.bundle)
         nodes = request.definition.packed.count
         self.reader = FrameReader(self.nonce, nodes, self.report.read, self.reader.decoding)
         self.deadlines = Deadlines(self.deadlines.clock, request.patience)
-        self.supplies = Supplies(self.emit)
+        self.supplies = Supplies(self.emit, self.deadlines.clock)
         self.supplies.parts[request.bundle.sha256] = request.bundle
         self.report.state = State.RETURNING
         yield from request.opening(self.nonce)
         for text in self.report.kept:
             yield wire.encode({"type": "keep", "text": text})
-        yield self._begin({})
+        yield self._begin(code.parts)
 
     def _answered(self) -> None:
         if self.state is State.ASKING:
@@ -226,6 +237,9 @@ class HostSession:
         """Yield the actions that a frame asks for."""
         match frame:
             case frames.Need():
+                names = self.supplies.types(frame)
+                if names is not None:
+                    yield actions.FindTypes(names)
                 for pieces in self.supplies.answer(frame, self.request.definition):
                     yield actions.Send(pieces)
                 self.deadlines.sent(len(self.request.bundle.text))

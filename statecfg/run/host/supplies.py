@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from statecfg.playbook.compile import Definition
 from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.wire import frames as wire
-from statecfg.run.bundle import Part, modules_of
+from statecfg.run.bundle import Part
 from statecfg.run.host import frames
 from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.outgoing import PIECE as CONTENT_PIECE
@@ -23,24 +22,25 @@ TYPES = 1000  # maximum number of node types that a host may request
 
 
 class Supplies:
-    """Answers the `need` frames of one host."""
+    """Answers the `need` frames of one host.
 
-    def __init__(self, emit: Emit) -> None:
-        self.emit = emit
+    :param clock: returns seconds
+    """
+
+    def __init__(self, emit: Emit, clock: Callable[[], float]) -> None:
+        self.emit, self.clock = emit, clock
         self.parts: dict[str, Part] = {}  # of the executor, by digest
         self.sent_types = False
         self.sent: set[str] = set()  # digests of parts and of content
 
     def answer(self, frame: frames.Need, definition: Definition) -> Iterator[Iterator[bytes]]:
-        """Yield what the host requests, as frames. Iterating over content reads a file and may raise Broken.
+        """Yield the executor or the content that the host requests, as frames.
+
+        Iterating over content reads a file and may raise Broken.
 
         :raises Broken: if the host requests something twice, or something that does not belong to this run
         """
-        if [frame.bundle, frame.blobs, frame.types].count(None) != 2:
-            raise Broken("it requests something that does not exist", SUSPICIOUS)
-        if frame.types is not None:
-            yield self._types(frame.types)
-        elif frame.bundle is not None:
+        if frame.bundle is not None:
             yield self._part(frame.bundle)
         for sha256 in frame.blobs or ():
             blob = definition.blobs.get(sha256)
@@ -61,23 +61,29 @@ class Supplies:
         starts = range(0, len(data), PIECE)
         return map(partial(_piece, data), starts)
 
-    def _types(self, names: Sequence[str]) -> Iterator[bytes]:
-        """Return those node types of orphans that still exist in the project."""
+    def types(self, frame: frames.Need) -> Sequence[str] | None:
+        """Return the names of the node types that the host requests; None if it requests something else.
+
+        :raises Broken: if the host requests node types twice, or several things in one frame
+        """
+        if [frame.bundle, frame.blobs, frame.types].count(None) != 2:
+            raise Broken("it requests something that does not exist", SUSPICIOUS)
+        if frame.types is None:
+            return None
         if self.sent_types:
             raise Broken("it requests node types that it can't need", SUSPICIOUS)
         self.sent_types = True
-        modules, types = modules_of(list(names[:TYPES]))
-        return iter([wire.encode({"type": "modules", "modules": modules, "types": types})])
+        return frame.types[:TYPES]
 
     def _content(self, blob: Blob) -> Iterator[bytes]:
         """Yield the frames with content, and report every second how much of it is sent."""
-        began = reported = time.monotonic()
+        began = reported = self.clock()
         sent = 0
         try:
-            for frame in content_frames(blob):
+            for frame in content_frames(blob, self.clock):
                 yield frame
                 sent = min(blob.size, sent + CONTENT_PIECE)
-                now = time.monotonic()
+                now = self.clock()
                 if now - reported > REPORTED:
                     reported = now
                     self.emit(RunEvent.UPLOADING, {"bytes": blob.size, "sent": sent, "seconds": now - began})

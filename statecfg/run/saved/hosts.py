@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from statecfg.run.host.driver import HOST_KEY
+from statecfg.remote.graph.names import HostStatus
+from statecfg.run.host.host_key import HOST_KEY
 from statecfg.run.options import Expected
 from statecfg.run.report_model import Error, HostData, Node
 from statecfg.run.saved.model import SavedPlan
@@ -84,9 +85,9 @@ def without_plan(why: str) -> HostData:
     :param why: why the plan has none
     """
     error: Error = {**STALE, "summary": "the saved plan has no usable plan for this host; nothing was applied"}
-    return {"status": "refused", "layers": [], "summary": {}, "error": {**error, "detail": why}}
+    return {"status": HostStatus.REFUSED, "layers": [], "summary": {}, "error": {**error, "detail": why}}
 
 
 def refusal(differs: Sequence[str]) -> HostData:
     """Return the report of a host that statecfg refused without connecting to it."""
-    return {"status": "refused", "layers": [], "summary": {}, "error": STALE.copy(), "differs": list(differs)}
+    return {"status": HostStatus.REFUSED, "layers": [], "summary": {}, "error": STALE.copy(), "differs": list(differs)}

@@ -12,6 +12,7 @@ from typing import NoReturn
 from statecfg.problems import InvalidInput, StalePlan, problem
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.machine import durable
+from statecfg.remote.wire.strict_json import loads
 from statecfg.run.saved import shape
 from statecfg.run.saved.model import SavedPlan
 
@@ -88,7 +89,7 @@ def parse(data: bytes, name: str, statecfg: str) -> SavedPlan:
     if hashlib.sha256(head + tail).hexdigest().encode() != first[3]:
         raise _wrong(name, "is damaged or was edited: its checksum does not match its content")
     try:
-        plan = json.loads(data)
+        plan = loads(data.decode(), unique=True)
     except (ValueError, RecursionError) as error:
         raise _wrong(name, f"is damaged: {error}") from None
     if wrong := shape.misshapen(plan):

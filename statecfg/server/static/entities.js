@@ -4,8 +4,8 @@ import { listed, param, to } from "./address.js";
 import { administrator, role, want } from "./data.js";
 import { actions, newEntity } from "./edit.js";
 import { h } from "./dom.js";
-import { API, entityLink, numbered, stateOf } from "./entity_links.js";
-import { choice, text } from "./filters.js";
+import { API, entityLink, numbered, quoted, stateOf, types } from "./entity_links.js";
+import { choice, day, days, text } from "./filters.js";
 import { fold } from "./fold.js";
 import { tree } from "./hosts.js";
 import { drawAnswer, runRow, RUNS } from "./runs.js";
@@ -17,31 +17,30 @@ const SHOWN = 5;
 const DAY = 86_400_000; // milliseconds
 const STATES = ["PRE_CREATED", "RESOLVED", "RESOLUTION_ERROR", "IN_DELETION"];
 
-// Return a value for a filter: special characters get a backslash.
-export const quoted = (text) => text.replace(/[\\;,()]/g, "\\$&");
-
 const typeName = (id) => (id ?? "").split(":").slice(3).join(" ");
 
 export function entities() {
   const type = param("type");
-  const conditions = [];
+  const conditions = days("lastModificationDate");
   if (param("state")) conditions.push(`state==${param("state")}`);
   if (param("find").trim()) conditions.push(`name==*${quoted(param("find").trim())}*`);
   const path = type ? `${API}/entities/types/${type.split(":").slice(3).map(encodeURIComponent).join("/")}` : `${API}/entities`;
-  const types = want(listed(`${API}/entityTypes`, { pageSize: 128 }), "entities").value?.values ?? [];
+  const known = types();
   const query = { filter: conditions.join(";"), page: param("page", "1"), pageSize: PAGE, sortDesc: "lastModificationDate" };
   return [
     h("div.title", {}, h("h1", {}, "Entities"), role === "viewer" ? null : newEntity()),
     h(
       "div.filters",
       {},
-      choice("type", "Type", [["", "All types"], ...types.map(({ id, name, version }) => [id, `${name} ${version}`])]),
+      choice("type", "Type", [["", "All types"], ...known.map(({ id, name, version }) => [id, `${name} ${version}`])]),
       choice("state", "State", [["", "All states"], ...STATES.map((state) => [state, state])]),
       text("find", "Find entities", "name"),
+      day("since", "changed from"),
+      day("until", "to"),
     ),
     drawAnswer(want(listed(path, query), "entities"), (page) => {
       if (!page.resultTotal && conditions.length) return empty("No entity matches these filters.");
-      if (!page.resultTotal && !types.length) {
+      if (!page.resultTotal && !known.length) {
         return empty("There are no types yet, so there are no entities.", code("statecfg entity type create --help"), h("p.dim", {}, "You can also use the API. /openapi.json describes it."));
       }
       if (!page.resultTotal) return empty("There are no entities that you may see.", code("statecfg entity create TYPE NAME --set KEY=VALUE"));
@@ -56,7 +55,7 @@ function row(entity) {
     `article.row.${tone(state) === "bad" ? "bad" : "plain"}`,
     { "data-key": entity.id },
     h("div.lead", {}, badge(state), entityLink(entity.id, h("span.name", {}, entity.name)), h("span.dim", {}, typeName(entity.entityType))),
-    h("div.facts", {}, h("span", {}, entity.owner?.name), "changed ", when(entity.lastModificationDate)),
+    h("div.facts", {}, h("span", {}, entity.owner?.name), h("span", {}, "changed ", when(entity.lastModificationDate))),
     entity.message ? h("p.bad", {}, entity.message) : null,
   );
 }

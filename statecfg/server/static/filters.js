@@ -29,13 +29,14 @@ export const outcome = () => choice("outcome", "Outcome", [["", "All outcomes"],
 // Return a pattern for a typed name, which may be a part of the whole name.
 export const pattern = (typed) => (typed && !typed.includes("*") ? `*${typed}*` : typed);
 
-// Return the filters of a list of hosts or runs in the form of the API.
+// Return the filters of a list of hosts, runs or units in the form of the API.
 export function query(names) {
   const values = {
     find: param("find"),
     host: pattern(param("host")),
     playbook: pattern(param("playbook")),
     outcome: param("outcome"),
+    state: param("state"),
     since: midnight(param("since"), 0),
     until: midnight(param("until"), 1),
     after: param("after"),
@@ -48,6 +49,13 @@ function midnight(text, later) {
   const [year, month, date] = text.split("-").map(Number);
   const moment = new Date(year, month - 1, date + later);
   return text && !Number.isNaN(moment.getTime()) ? Math.max(1, moment.getTime() / 1000) : "";
+}
+
+// Return the conditions of a list of entities or tasks for the days from `since` to `until`.
+export function days(field) {
+  const { since, until } = query(["since", "until"]);
+  const iso = (seconds) => new Date(seconds * 1000).toISOString();
+  return [since ? `${field}=ge=${iso(since)}` : null, until ? `${field}=lt=${iso(until)}` : null].filter(Boolean);
 }
 
 export const isFiltered = (names) => names.some((name) => name !== "after" && param(name));

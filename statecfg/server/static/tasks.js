@@ -3,16 +3,17 @@
 import { listed, param, to } from "./address.js";
 import { administrator, want } from "./data.js";
 import { h } from "./dom.js";
-import { entityLink, numbered } from "./entity_links.js";
-import { choice } from "./filters.js";
+import { entityLink, numbered, quoted, types } from "./entity_links.js";
+import { choice, day, days, isFiltered, text } from "./filters.js";
 import { fold } from "./fold.js";
 import { drawAnswer, runLink } from "./runs.js";
 import { badge, empty, tone, when } from "./words.js";
 
 export const TASKS = "/statecfg/1.0/tasks";
 const PAGE = 25;
+const FILTERS = ["find", "type", "operation", "status", "since", "until"];
 const STATUSES = ["queued", "running", "success", "error"];
-const TITLES = { createDefinedEntity: "create", updateDefinedEntity: "change", deleteDefinedEntity: "delete", executeBehavior: "behavior", resolveDefinedEntity: "resolve" };
+const TITLES = { createDefinedEntity: "create", updateDefinedEntity: "change", deleteDefinedEntity: "delete", executeBehavior: "behavior" };
 const UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
 const NAMES = new RegExp(`\\brun ([0-9a-f]{12})\\b|urn:vcloud:entity:[\\w-]+:[\\w-]+:${UUID}|urn:vcloud:task:${UUID}`, "g");
 
@@ -54,17 +55,37 @@ export function linked(text) {
   return [...parts, (text ?? "").slice(end)];
 }
 
+// Return the filters in the form of the API. The id of an entity contains its type without the version.
+function conditions() {
+  const conditions = days("creationDate");
+  const words = quoted(param("find").trim());
+  if (words) conditions.push(`(${["owner.name", "owner", "operation", "user"].map((field) => `${field}==*${words}*`).join(",")})`);
+  if (param("type")) conditions.push(`owner==urn:vcloud:entity:${quoted(param("type"))}:*`);
+  if (param("operation")) conditions.push(`operationName==${quoted(param("operation"))}`);
+  if (param("status")) conditions.push(`status==${quoted(param("status"))}`);
+  return conditions.join(";");
+}
+
 export function tasks() {
-  const status = param("status");
-  const options = [["", "All tasks"], ...STATUSES.map((name) => [name, name])];
-  const query = { filter: status ? `status==${status}` : "", page: param("page", "1"), pageSize: PAGE };
+  const known = new Map(types().map(({ vendor, nss, name }) => [`${vendor}:${nss}`, name]));
+  const query = { filter: conditions(), page: param("page", "1"), pageSize: PAGE };
   return [
-    h("div.title", {}, h("h1", {}, "Tasks"), choice("status", "Status", options)),
-    drawAnswer(want(listed(TASKS, query), "tasks"), (page) =>
-      page.resultTotal
-        ? [h("section.list", {}, page.values.map(task)), numbered(page)]
-        : empty(status ? "No task has this status." : "No tasks yet.", h("p.dim", {}, "A task appears here when an entity is created, changed or deleted, or when a user invokes a behavior.")),
+    h("div.title", {}, h("h1", {}, "Tasks")),
+    h(
+      "div.filters",
+      {},
+      text("find", "Find tasks", "entity, user"),
+      choice("type", "Type", [["", "All types"], ...known]),
+      choice("operation", "Operation", [["", "All operations"], ...Object.entries(TITLES)]),
+      choice("status", "Status", [["", "All statuses"], ...STATUSES.map((name) => [name, name])]),
+      day("since", "from"),
+      day("until", "to"),
     ),
+    drawAnswer(want(listed(TASKS, query), "tasks"), (page) => {
+      if (page.resultTotal) return [h("section.list", {}, page.values.map(task)), numbered(page)];
+      if (isFiltered(FILTERS)) return empty("No task matches these filters.");
+      return empty("No tasks yet.", h("p.dim", {}, "A task appears here when an entity is created, changed or deleted, or when a user invokes a behavior."));
+    }),
   ];
 }
 

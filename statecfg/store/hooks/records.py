@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, NotRequired, Self, TypedDict
 
-from statecfg.remote.hooks.on_failure import ABORT
+from statecfg.remote.graph.on_failure import ABORT
 from statecfg.store.connection import Row, from_json
 
 DEADLINE = "PT30S"

@@ -98,12 +98,14 @@ class UnitCondition:
     :param since: time of its last change of state (seconds since 1970)
     :param why: the error of its failed hook; "" if no hook failed
     :param relation_errors: relation id → error of the hook that failed there
+    :param failed_in: ids of the runs in which these hooks failed; without hooks that any run may retry
     """
 
     state: str
     since: float
     why: str
     relation_errors: Mapping[str, str]
+    failed_in: tuple[str, ...]
 
     @property
     def failed(self) -> bool:

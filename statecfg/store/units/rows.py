@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row, or_, select
 
@@ -160,7 +160,7 @@ def units_in(
     rows = connection.execute(asked.where(~unit.c.gone).order_by(service.c.name, unit.c.number)).all()
     leaders = {service_id: leader_of(connection, service_id) for service_id in {row.service for row in rows}}
     errors = _relation_errors(connection, project)
-    return [_unit(row, leaders[row.service] == row.number, errors.get(row.id, {})) for row in rows]
+    return [_unit(row, leaders[row.service] == row.number, errors.get(row.id, ())) for row in rows]
 
 
 def unit_in(connection: Connection, unit_id: int) -> UnitRow | None:
@@ -170,11 +170,24 @@ def unit_in(connection: Connection, unit_id: int) -> UnitRow | None:
     if row is None:
         return None
     leads = leader_of(connection, row.service) == row.number
-    return _unit(row, leads, _relation_errors(connection, row.project).get(row.id, {}))
+    return _unit(row, leads, _relation_errors(connection, row.project).get(row.id, ()))
 
 
-def _relation_errors(connection: Connection, project: str) -> dict[int, dict[str, str]]:
-    errors: dict[int, dict[str, str]] = {}
+class _RelationError(NamedTuple):
+    """A failed hook of a unit in a relation.
+
+    :param relation: NAME:NUMBER
+    :param run: the run in which it failed; "" if any run may retry it
+    """
+
+    relation: str
+    text: str
+    run: str
+
+
+def _relation_errors(connection: Connection, project: str) -> dict[int, list[_RelationError]]:
+    """Return the id of each unit with such errors → the errors."""
+    errors: dict[int, list[_RelationError]] = {}
     failed = (
         select(relation_unit, relation.c.number)
         .join(relation, relation_unit.c.relation == relation.c.id)
@@ -183,11 +196,14 @@ def _relation_errors(connection: Connection, project: str) -> dict[int, dict[str
         .where(service.c.project == project, relation_unit.c.failed != "", ~relation_unit.c.gone)
     )
     for row in connection.execute(failed.order_by(relation_unit.c.relation)):
-        errors.setdefault(row.unit, {})[identity(row.name, row.number)] = f"{row.failed}: {row.why}"
+        error = _RelationError(identity(row.name, row.number), f"{row.failed}: {row.why}", row.tried)
+        errors.setdefault(row.unit, []).append(error)
     return errors
 
 
-def _unit(row: Row[Any], leads: bool, relation_errors: Mapping[str, str]) -> UnitRow:
+def _unit(row: Row[Any], leads: bool, errors: Sequence[_RelationError]) -> UnitRow:
+    relation_errors = {error.relation: error.text for error in errors}
+    runs = filter(None, [row.tried, *(error.run for error in errors)])
     return UnitRow(
         id=row.id,
         name=unit_name(row.service_name, row.number),
@@ -196,7 +212,9 @@ def _unit(row: Row[Any], leads: bool, relation_errors: Mapping[str, str]) -> Uni
         host=row.host,
         dying=row.dying,
         leader=leads,
-        condition=UnitCondition(workflow.shown(row.state, row.error), row.since, row.why, relation_errors),
+        condition=UnitCondition(
+            workflow.shown(row.state, row.error), row.since, row.why, relation_errors, tuple(dict.fromkeys(runs))
+        ),
         announced=Announced(row.status, row.message),
         network=UnitNetwork(row.addresses, tuple(row.ports)),
         origin=UnitOrigin(row.charm, row.early, row.added),

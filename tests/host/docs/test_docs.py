@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 import statecfg as statecfg_package
-from statecfg import remote, resources
+from statecfg import hooks, resources
+from statecfg.remote import former
 from tests import ROOT, lab
 from tests.host.command import reach, statecfg
 from tests.host.pages import Block, Reader, blocks, pages
@@ -177,9 +178,21 @@ def test_commands_on_example_pages_work_as_written(page: str, tmp_path: Path) ->
 def test_the_page_on_upgrading_has_every_renamed_name() -> None:
     page = (ROOT / "docs/upgrading.md").read_text(encoding="utf-8")
     renamed = {f"statecfg.{old}": f"statecfg.{new}" for old, new in statecfg_package._RENAMED.items()}
-    renamed |= {f"statecfg.remote.{old}": f"statecfg.remote.{new}" for old, new in remote.MOVED.items()}
+    renamed |= {f"statecfg.remote.{old}": f"statecfg.remote.{new}" for old, new in former.MOVED.items()}
+    renamed |= {f"statecfg.hooks.{old}": f"statecfg.hooks.{new}" for old, new in hooks._RENAMED.items()}
     rows = re.findall(r"^\| `(statecfg\.\S+)` \|.*`(statecfg\.\S+)` \|$", page, flags=re.M)
     assert dict(rows) == renamed
+
+
+def test_the_pages_import_only_public_names() -> None:
+    """`statecfg.resources` has the node types, those of a project among them."""
+    found: list[tuple[str, str]] = []
+    for page in pages():
+        for module, names in re.findall(r"^from (statecfg[\w.]*) import (.+)$", page.read_text("utf-8"), flags=re.M):
+            found += [(module, name.partition(" ")[0]) for name in names.split(", ")]
+    assert len(found) > 20
+    assert {module for module, _ in found} == {"statecfg", "statecfg.resources"}
+    assert {name for module, name in found if module == "statecfg"} <= set(statecfg_package.__all__)
 
 
 def test_playbooks_of_the_dialects_page_draw_the_same_graph(tmp_path: Path) -> None:

@@ -38,24 +38,26 @@ def test_tests_of_the_page_pass(tmp_path: Path) -> None:
 def test_failed_assertion_shows_the_plan(tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / "tests/test_web.py").write_text(
-        "def test_web(statecfg):\n    plan = statecfg.plan('playbooks/web.yml')\n    assert plan.unchanged\n"
+        "def test_web_server_is_unchanged(statecfg):\n"
+        "    plan = statecfg.plan('playbooks/web.yml')\n"
+        "    assert plan.unchanged\n"
     )
     done = run_pytest(tmp_path, "tests")
     assert done.returncode == 1
     assert "<plan for web1>" in done.stdout and "changed   package:nginx  install" in done.stdout, done.stdout
 
 
-def test_fixture_describes_itself(tmp_path: Path) -> None:
+def test_pytest_lists_the_fixture_with_its_description(tmp_path: Path) -> None:
     written(tmp_path)
     assert "Return the playbooks of the project" in run_pytest(tmp_path, "--fixtures", "tests").stdout
 
 
-def test_plan_takes_milliseconds(tmp_path: Path) -> None:
+def test_plan_on_an_imagined_host_takes_less_than_50_ms(tmp_path: Path) -> None:
     """The first plan of a process loads node types, so a hundred more plans show what one of them takes."""
     written(tmp_path)
     (tmp_path / "tests/test_web.py").write_text(
         "import time\n\n"
-        "def test_web(statecfg):\n"
+        "def test_web_server_is_unchanged(statecfg):\n"
         "    statecfg.plan('playbooks/web.yml')\n"
         "    start = time.process_time()\n"
         "    for _ in range(100):\n"

@@ -141,7 +141,7 @@ def test_node_types_are_completed(editor: Editor) -> None:
         assert "Manage a file" in str(found["file"]["documentation"])
 
 
-def test_attributes_are_completed(editor: Editor) -> None:
+def test_editor_offers_the_attributes_and_options_of_a_node_type(editor: Editor) -> None:
     found = editor.complete(RESOURCES + "  - file: /etc/motd\n    |\n")
     assert {"mode", "owner", "content", "requires", "when"} <= set(found)
     assert not {"package", "running", "service"} & set(found)
@@ -150,7 +150,7 @@ def test_attributes_are_completed(editor: Editor) -> None:
     assert {"port", "tls"} <= set(own) and "mode" not in own
 
 
-def test_values_are_completed(editor: Editor) -> None:
+def test_editor_offers_the_values_of_an_attribute(editor: Editor) -> None:
     assert {"restart", "reload"} <= set(editor.complete(RESOURCES + "  - service: nginx\n    on_change: |\n"))
     assert {"true", "false"} <= set(editor.complete(RESOURCES + "  - service: nginx\n    running: |\n"))
 
@@ -168,7 +168,7 @@ def test_hosts_and_keys_of_plays_are_completed(editor: Editor) -> None:
     assert {"vars", "resources", "include", "service"} <= set(editor.complete("hosts: web\n|\n"))
 
 
-def test_descriptions_are_shown(editor: Editor) -> None:
+def test_editor_shows_the_description_of_a_key(editor: Editor) -> None:
     file = editor.hover(RESOURCES + "  - fi|le: /etc/motd\n")
     assert file.startswith("Manage a file") and "```yaml\n- file: " in file
     assert editor.hover(RESOURCES + "  - file: /etc/motd\n    mo|de: '0644'\n").startswith("permission bits")

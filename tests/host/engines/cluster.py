@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,7 @@ class Cluster:
 
     :ivar url: the scheduler's address, for --engine
     :ivar environment: what the controller needs, too
+    :ivar log_files: the logs of the workers by their process ids, also of those that were stopped
     """
 
     directory: Path
@@ -31,6 +33,7 @@ class Cluster:
     environment: dict[str, str]
     scheduler: subprocess.Popen[bytes]
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    log_files: dict[int, Path] = field(default_factory=dict)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -41,11 +44,13 @@ class Cluster:
 
     def add_worker(self, **environment: str) -> subprocess.Popen[bytes]:
         """Start one more worker, without waiting for it."""
-        name = f"worker{len(self.workers)}"
+        name = f"worker{len(self.log_files)}"
         arguments = [self.url.replace("dask:", "tcp:"), "--host", "127.0.0.1", "--no-nanny", "--nthreads", "1"]
         arguments += ["--no-dashboard", "--memory-limit", "0", "--local-directory", str(self.directory), "--name", name]
-        worker = _start("worker", arguments, self.directory / f"{name}.log", {**self.environment, **environment})
+        log = self.directory / f"{name}.log"
+        worker = _start("worker", arguments, log, {**self.environment, **environment})
         self.workers.append(worker)
+        self.log_files[worker.pid] = log
         return worker
 
     def await_workers(self) -> None:
@@ -53,9 +58,15 @@ class Cluster:
 
         def known() -> bool:
             assert all(worker.poll() is None for worker in self.workers), self.logs()
-            return self.logs().count("Registered to:") == len(self.workers)
+            return all("Registered to:" in self.log_files[worker.pid].read_text() for worker in self.workers)
 
         processes.wait_until(known, STARTED, "the workers of Dask")
+
+    def address(self, worker: subprocess.Popen[bytes]) -> str:
+        """Return the address of a worker that the scheduler knows."""
+        found = re.search(r"Start worker at: +(\S+)", self.log_files[worker.pid].read_text())
+        assert found is not None, self.logs()
+        return found[1]
 
     def logs(self) -> str:
         """Return what the scheduler and the workers have logged."""

@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -17,12 +18,14 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dask.config
 import pytest
 
 from statecfg import __version__ as statecfg_version
+from statecfg.engines.dask import DaskWorkers
 from statecfg.engines.engine import opened
 from statecfg.problems import InvalidInput
 from statecfg.transport import SshSettings, Target
@@ -140,6 +143,9 @@ def test_sixty_hosts_and_a_worker_that_dies(sixty: list[Host], workers: Cluster,
     site.write(good, SITE)
     keys = ["--engine", "threads", "--ssh-config", str(workers.directory.parent / "home/.ssh/config")]
     threads = site("apply", "site.yml", "--yes", "--forks", "60", *keys, "--json").json()["hosts"]
+    for host in good:  # those to which the worker was still connecting have a warning that another one did it
+        for text in report[host.name].pop("warnings", []):
+            assert text.endswith(("is repeated", "another worker connected to this host"))
     assert steady(threads) == {host.name: steady(report[host.name]) for host in good}
 
 
@@ -233,6 +239,17 @@ def test_streams_of_a_worker_carry_much_data_in_both_directions(sixty: list[Host
         assert back == data
 
 
+def test_workers_may_open_as_many_files_as_the_hard_limit_allows(workers: Cluster) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    pids = [worker.pid for worker in workers.workers]
+    for pid in pids:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (256, hard))
+    importlib.import_module("distributed")  # adds its defaults, which the end of `set` would remove
+    with dask.config.set(workers.settings), contextlib.closing(opened(workers.url)):
+        limits = {resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in pids}
+    assert limits == {(min(hard, 1 << 20), hard)}
+
+
 def _with_version(directory: Path, version: str) -> str:
     """Make a copy of statecfg with another version; return its directory."""
     package = directory / "statecfg"
@@ -308,6 +325,50 @@ def test_no_secret_passes_the_scheduler_and_other_versions_are_refused(light_hos
 def test_a_cluster_that_can_not_be_used_is_refused(url: str, told: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(told)):
         opened(url)
+
+
+def _chosen(scheduler: str, *workers: str) -> list[str]:
+    """Return the workers that statecfg uses of a cluster whose scheduler names these."""
+    cluster = DaskWorkers("dask://127.0.0.1:8786")
+    cluster._client = SimpleNamespace(scheduler_info=lambda: {"workers": {name: {} for name in workers}})
+    return cluster._workers(scheduler)
+
+
+HERE, THERE, ENCRYPTED = "tcp://127.0.0.1:40000", "tcp://192.0.2.7:40000", "tls://192.0.2.7:40000"
+
+
+@each(
+    "scheduler, workers",
+    [
+        ("tcp://127.0.0.1:8786", [HERE]),
+        ("tcp://localhost:8786", [HERE, "tcp://127.9.0.1:40001", "tcp://[::1]:40002"]),
+        ("tls://192.0.2.1:8786", [ENCRYPTED, "tls://[2001:db8::7]:40000"]),
+    ],
+)
+def test_workers_that_can_be_reached_safely_are_used(scheduler: str, workers: list[str]) -> None:
+    assert _chosen(scheduler, *reversed(workers)) == sorted(workers)
+
+
+@each(
+    "scheduler, workers, refused",
+    [
+        ("tcp://127.0.0.1:8786", [THERE], THERE),
+        ("tcp://127.0.0.1:8786", [HERE, THERE], THERE),
+        ("tcp://127.0.0.1:8786", ["tcp://[2001:db8::7]:40000"], "tcp://[2001:db8::7]:40000"),
+        ("tcp://127.0.0.1:8786", ["inproc://127.0.0.1/7/1"], "inproc://127.0.0.1/7/1"),
+        ("tls://127.0.0.1:8786", [HERE], HERE),
+        ("tls://192.0.2.1:8786", [ENCRYPTED, THERE], THERE),
+    ],
+)
+def test_a_worker_without_tls_on_another_machine_is_refused(scheduler: str, workers: list[str], refused: str) -> None:
+    told = re.escape(f"the worker {refused} is on another machine, and the cluster has no TLS")
+    with pytest.raises(InvalidInput, match=told):
+        _chosen(scheduler, *workers)
+
+
+def test_a_cluster_without_workers_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="has no workers"):
+        _chosen("tcp://127.0.0.1:8786")
 
 
 def test_missing_certificates_are_told() -> None:

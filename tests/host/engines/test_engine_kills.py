@@ -16,3 +16,4 @@ def test_the_next_run_converges_after_a_kill(light_host: Host, who: str) -> None
     seen = crashes.at_random(light_host, f"/srv/{who}", who, POINTS[who], 20261124, through)
     if who == "worker":
         assert {one["status"] for one in seen} <= {"ok", "unknown"}
+        assert any(one["connected"] for one in seen), "no kill hit the worker that had the host"

@@ -19,6 +19,7 @@ import pytest
 from statecfg.engines.engine import WorkerEngine
 from statecfg.engines.processes import ProcessWorkers
 from statecfg.run import fleet
+from statecfg.run.host import lost_worker
 from tests import ROOT
 from tests.host.command import reach
 from tests.host.run import rig
@@ -141,6 +142,36 @@ def test_a_host_that_never_got_its_permission_is_repeated(target: Host, place: s
     assert killer.told == 2
     history = rig.run(target, rig.define(), "history", query={"run": done.report["run"], "limit": 2}).host()["history"]
     assert [past["status"] for past in history] == ["ok"]
+
+
+def test_a_host_whose_former_executor_keeps_the_lock_is_unknown(
+    target: Host, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lost_worker, "STOPS", 1.0)
+    definition, hanging = rig.small_files(place, 3), list[int]()
+
+    class Stopper(Killer):
+        def going(self, host: str) -> None:
+            hanging.extend(rig.executors(target))
+            for pid in hanging:
+                os.kill(pid, signal.SIGSTOP)
+            super().going(host)
+
+    try:
+        with workers() as engine:
+            stopper: Any = Stopper(engine)
+            done = rig.run(target, definition, hooks=fleet.RunHooks(events=stopper), engine=engine)
+        assert hanging and all(map(processes.alive, hanging))
+    finally:
+        for pid in hanging:
+            os.kill(pid, signal.SIGCONT)
+    report = done.host()
+    assert report["status"] == "unknown", report
+    assert "was lost: it was killed by signal 9" in report["error"]["summary"]
+    assert done.kinds().count("connecting") == 1
+    processes.wait_until(lambda: not rig.executors(target), 60, "the end of the former executor")
+    assert not target.path(place).exists()
+    assert rig.run(target, definition).host()["status"] == "ok"
 
 
 def test_a_host_whose_actions_had_started_is_unknown(target: Host, place: str) -> None:

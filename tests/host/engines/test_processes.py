@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from statecfg.engines.engine import WorkerEngine
+from statecfg.engines.processes import ProcessWorkers
 from tests.host.command import reach, statecfg
 from tests.lab import Host
 from tests.lab.fixtures import light_hosts
@@ -69,3 +73,15 @@ def test_reports_are_those_of_threads(project: Project, pair: list[Host]) -> Non
         seen[engine] = steps
     assert seen["threads"] == seen["processes:2"]
     assert not pair[0].path("/srv/engines").exists()
+
+
+def test_workers_may_open_as_many_files_as_the_hard_limit_allows() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 256), hard))  # new processes inherit it
+    try:
+        source = ProcessWorkers(1)
+        with contextlib.closing(WorkerEngine(source)):
+            limits = resource.prlimit(source.processes[0][0].pid, resource.RLIMIT_NOFILE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert limits == (min(hard, 1 << 20), hard)

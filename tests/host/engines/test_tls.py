@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 from collections.abc import Iterator
@@ -59,3 +60,30 @@ def test_a_side_with_another_certificate_gets_nothing(
 def test_a_worker_waits_only_for_a_while(threads: ThreadPoolExecutor, listener: socket.socket) -> None:
     with pytest.raises(TimeoutError):
         _accepting(threads, listener, timeout=0.2).result(30)
+
+
+def test_silent_strangers_keep_no_controller_out(threads: ThreadPoolExecutor, listener: socket.socket) -> None:
+    accepted = _accepting(threads, listener)
+    with contextlib.ExitStack() as held:
+        address = listener.getsockname()
+        strangers = [held.enter_context(socket.create_connection(address)) for _ in range(tls.MOST + 1)]
+        # The controller waits for less time than one stranger may take.
+        near = held.enter_context(tls.connect(address, CONTROLLER, WORKER.public, tls.HANDSHAKE / 2))
+        far = held.enter_context(accepted.result(30))
+        near.sendall(b"hello")
+        assert far.recv(5) == b"hello"
+        assert [_read(stranger) for stranger in strangers] == [b""] * len(strangers)
+
+
+def test_a_stranger_is_not_kept_for_longer_than_a_handshake(
+    threads: ThreadPoolExecutor, listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tls, "HANDSHAKE", 0.2)
+    accepted = _accepting(threads, listener)
+    with socket.create_connection(listener.getsockname(), 20) as stranger:
+        stranger.sendall(b"\x16")  # the beginning of a handshake
+        assert _read(stranger) == b""
+    assert not accepted.done()
+    monkeypatch.undo()
+    with tls.connect(listener.getsockname(), CONTROLLER, WORKER.public, 30), accepted.result(30):
+        pass

@@ -79,7 +79,7 @@ FILTERS = [
     ("creationDate=lt=1970-01-02T00:00:00.000Z", ""),
 ]
 WRONG = [
-    ("nme==a", "Unknown field nme. Did you mean name?"),
+    ("nme==a", "Unknown field nme. Did you mean `name`?"),
     ("color==a", "Unknown field color."),
     ("entity==a", "entity is an object: name a key inside it, such as entity.size."),
     ("entity.==a", "Unknown field"),

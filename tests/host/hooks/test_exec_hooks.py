@@ -14,6 +14,7 @@ from statecfg.hooks.exec.engine import Engine
 from statecfg.hooks.exec.types import HookTypes
 from statecfg.hooks.registration.model import ExecHook, Registration
 from statecfg.problems import InvalidInput
+from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.hooks.run import RUNNING
 from statecfg.store import Busy, hosts, locks
 from statecfg.store.connection import Connection
@@ -304,10 +305,7 @@ def test_run_refuses_an_unknown_hook_or_event(shop: Workshop) -> None:
     assert (caught.value.problems[0].code, caught.value.problems[0].help) == ("SC0624", "did you mean `counter`?")
     with pytest.raises(InvalidInput) as caught:
         shop.engine.run("counter", "node-boted", shop.host)
-    assert caught.value.problems[0].detail == (
-        "event must refer to one of node-booted, node-registered, node-bound-to-policy, node-unbound-from-policy, "
-        "node-deleted, node-facts-changed, node-install-finished"
-    )
+    assert caught.value.problems[0].detail == f"event must refer to one of {', '.join(HostEvent.ALL)}"
 
 
 def test_the_engine_stores_the_input_if_told_to(shop: Workshop) -> None:

@@ -113,7 +113,7 @@ def test_several_packages_are_one_transaction(site: DnfSite) -> None:
     site("destroy", playbook, "--yes")
 
 
-def test_mistakes_are_explained(site: DnfSite) -> None:
+def test_plan_says_why_dnf_cannot_install_a_package(site: DnfSite) -> None:
     playbook = site.write("wrong.yml", "package: tool-aa", "package: mail", "package: tool-a, default_release: stable")
     found = site.report("plan", playbook, code=1)
     assert (

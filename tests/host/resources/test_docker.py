@@ -186,7 +186,7 @@ def _done(host: Host, root: str) -> None:
     host.run(["docker", "rmi", "localhost/truth:2"])
 
 
-def test_plans_come_true(site: Site) -> None:
+def test_plans_of_containers_predict_their_changes(site: Site) -> None:
     case = Case("docker", _declared, _drift, _bare, done=_done)
     rows = [("container", "container (docker)"), ("container_image", "container_image (docker)")]
     check_rows(site.host, case, rows)

@@ -104,7 +104,7 @@ class TestPackages(PackageCases):
     """Packages of pacman."""
 
 
-def test_mistakes_are_explained(site: PacmanSite) -> None:
+def test_plan_says_why_pacman_cannot_install_a_package(site: PacmanSite) -> None:
     playbook = site.write("wrong.yml", "package: tool-aa", "package: mail", "package: tool-a, hold: true")
     found = site.report("plan", playbook, code=1)
     assert "pacman does not know a package tool-aa; did you mean" in found["package:tool-aa"]["reason"]

@@ -112,7 +112,7 @@ def test_several_packages_are_one_transaction(site: ZypperSite) -> None:
     site("destroy", playbook, "--yes")
 
 
-def test_mistakes_are_explained(site: ZypperSite) -> None:
+def test_plan_says_why_zypper_cannot_install_a_package(site: ZypperSite) -> None:
     playbook = site.write("wrong.yml", "package: tool-aa", "package: mail", "package: tool-a, default_release: stable")
     found = site.report("plan", playbook, code=1)
     text = "zypper does not know a package tool-aa; did you mean `tool-a` or `tool-b`?"

@@ -8,7 +8,7 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,11 +39,18 @@ def kill_client(host: Host, client: rig.Client) -> None:
     client.process.kill()
 
 
-def kill_worker(host: Host, client: rig.Client) -> None:
-    """Kill a worker process of the client: the one that holds the connection to its only host."""
-    workers = [pid for pid in processes.descendants(client.process.pid) if _is_worker(pid)]
-    if workers:  # otherwise the client has just ended
-        _kill(min(workers))
+def kill_worker(host: Host, client: rig.Client) -> bool:
+    """Kill a worker process of the client: the one that has its only host. Return whether it was connected to it."""
+    workers = sorted(pid for pid in processes.descendants(client.process.pid) if _is_worker(pid))
+    connected = connection(host, workers)
+    for pid in connected or workers[:1]:  # none if the client has just ended
+        _kill(pid)
+    return bool(connected)
+
+
+def connection(host: Host, pids: Iterable[int]) -> list[int]:
+    """Return the processes that are connected to the host: at most one of the workers of a run with one host."""
+    return [pid for pid in pids if processes.connected(pid, host.address, host.port)]
 
 
 KILLS: dict[str, Callable[[Host, rig.Client], None]] = {
@@ -58,12 +65,12 @@ class Through:
     """An engine of the applies.
 
     :param name: the engine
-    :param kill_worker: kills the worker that holds the connection
+    :param kill_worker: kills the worker that has the host; returns whether it was connected to it
     :param environ: what the client needs in its environment
     """
 
     name: str = "threads"
-    kill_worker: Callable[[Host, rig.Client], None] = kill_worker
+    kill_worker: Callable[[Host, rig.Client], bool] = kill_worker
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -109,7 +116,11 @@ def cut_off(host: Host, place: str, who: str, delay: float, number: int, through
     with rig.client(host, "chain", *arguments, **through.environ) as client:
         client.await_line("connecting" if who == "worker" and number % 2 else "action-started")
         time.sleep(delay)
-        {**KILLS, "worker": through.kill_worker}[who](host, client)
+        connected = False
+        if who == "worker":
+            connected = through.kill_worker(host, client)
+        else:
+            KILLS[who](host, client)
         killed = time.monotonic()
         if who == "worker":  # the run may continue with another worker
             client.process.wait(120)
@@ -125,7 +136,7 @@ def cut_off(host: Host, place: str, who: str, delay: float, number: int, through
     for i in range(FILES):
         mark = host.path(f"{place}/{word}-{i}")
         assert not mark.exists() or mark.read_text() == "ran\n", f"wait-{i} ran more than once"
-    seen: dict[str, Any] = {"gone": gone, "old": old, "repeated": "is repeated" in said}
+    seen: dict[str, Any] = {"gone": gone, "old": old, "repeated": "is repeated" in said, "connected": connected}
     if who != "client":
         report = json.loads(said.splitlines()[-1])
         seen["status"] = report["status"]

@@ -19,11 +19,6 @@ Json = dict[str, Any]
 NOTE = "#!/bin/sh\nread -r given\nprintf '%s\\n' \"$given\" >> seen\n"
 FAIL = '#!/bin/sh\ncat > /dev/null\necho \'{"error": {"message": "the oven is cold"}}\'\nexit 1\n'
 OK = "#!/bin/sh\nexec cat > /dev/null\n"
-RESOURCES = ("pre-reconcile", "post-create", "post-update", "pre-delete", "finalize", "post-delete")
-HOSTS = (
-    "node-registered", "node-facts-changed", "node-booted", "node-bound-to-policy", "node-unbound-from-policy",
-    "node-install-finished", "node-deleted",
-)  # fmt: skip
 
 
 @dataclass

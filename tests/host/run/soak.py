@@ -40,23 +40,33 @@ def engines(host: Host, name: str, who: str, count: int, seed: int) -> Results:
         if name == "dask":
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory()), "cluster")
             running = stack.enter_context(cluster.running(directory, 2, tls=True))
-            through = crashes.Through(running.url, lambda host, client: _replace(running), running.environment)
+            through = crashes.Through(running.url, lambda host, client: _replace(running, host), running.environment)
         seen = crashes.at_random(host, f"/srv/{name.partition(':')[0]}-{who}", who, count, seed, through)
     about = f"{who} killed with {name}"
     found = Results({about: count})
     for each in seen:
         found[f"{about}: {each.get('status') or ('cut off' if each['old'] else 'over')}"] += 1
         found[f"{about}: the host was repeated"] += each["repeated"]
+        if who == "worker":
+            found[f"{about}: it was connected to the host"] += each["connected"]
     return found
 
 
-def _replace(running: cluster.Cluster) -> None:
-    """Kill a worker of Dask, and start another one for the next run."""
-    worker = running.workers.pop()
+def _replace(running: cluster.Cluster, host: Host) -> bool:
+    """Kill the worker of Dask that has the host, and start another one for the next run.
+
+    :returns: whether the worker was connected to the host
+    """
+    connected = crashes.connection(host, [worker.pid for worker in running.workers])
+    # Until it has connected, only the engine knows the worker: it gives the first host to the lowest address.
+    first = min(running.workers, key=running.address)
+    worker = next((worker for worker in running.workers if worker.pid in connected), first)
     worker.kill()
     worker.wait()
+    running.workers.remove(worker)
     running.add_worker()
     running.await_workers()
+    return bool(connected)
 
 
 def lived(host: Host, who: str, count: int, seed: int) -> Results:

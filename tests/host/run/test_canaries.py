@@ -18,8 +18,9 @@ from urllib.parse import quote
 
 import pytest
 
+from statecfg.remote.graph.names import ResourceEvent
 from tests import lab
-from tests.host.run.hooked import NOTE, RESOURCES, Site
+from tests.host.run.hooked import NOTE, Site
 from tests.lab import Host
 from tests.lab.fixtures import or_skip
 
@@ -197,8 +198,8 @@ def playbook(site: Site, version: str) -> None:
 def test_secrets_appear_only_in_their_target_files(host: Host, tmp_path: Path) -> None:
     site = Site(tmp_path / "site", [host])
     host.write("/srv/lines", "".join(f"l{n} former\n" for n in range(len(CANARIES))))
-    site.hook("notes", dict.fromkeys(RESOURCES, NOTE))
-    site.hook("there", dict.fromkeys(RESOURCES, NOTE), where="host")
+    site.hook("notes", dict.fromkeys(ResourceEvent.ALL, NOTE))
+    site.hook("there", dict.fromkeys(ResourceEvent.ALL, NOTE), where="host")
     said: dict[str, bytes] = {}
 
     def run(name: str, *words: str, code: int | None) -> None:

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from statecfg.hooks.service import HookError
+from statecfg.remote.graph.events import HostEvent
+from statecfg.remote.graph.names import ResourceEvent
 from tests import ROOT, lab
 from tests.host.hooks.http.projects import Watched
 from tests.host.run import hooked, rig
@@ -58,7 +60,7 @@ def boot(host: Host, name: str) -> None:
 
 def test_host_events_fire_only_when_they_happen(site: Site, host: Host) -> None:
     site.files(a="1")
-    site.hook("notes", dict.fromkeys(hooked.HOSTS, NOTE))
+    site.hook("notes", dict.fromkeys(HostEvent.ALL, NOTE))
     count = 0
 
     def after(*words: str, code: int = 0) -> list[str]:
@@ -111,7 +113,7 @@ def test_resource_events_call_the_selected_hooks_in_order(site: Site, host: Host
     order = {"here-first": 1, "there-second": 2, "here-third": 3}
     for name, number in order.items():
         where = "host" if name.startswith("there") else "controller"
-        site.hook(name, dict.fromkeys(hooked.RESOURCES, NOTE), where=where, order=number, select={"tags": ["a"]})
+        site.hook(name, dict.fromkeys(ResourceEvent.ALL, NOTE), where=where, order=number, select={"tags": ["a"]})
     others = {"types": ["service"]}, {"names": ["file:*-b"]}, {"hosts": "none", "names": ["*"]}
     (site.root / "inventory.yml").write_text(
         (site.root / "inventory.yml").read_text() + "  none: {address: 127.0.0.9}\n"
@@ -150,7 +152,7 @@ def test_items_of_hosts_call_hooks_like_other_resources(site: Site, host: Host) 
     )
     text = (site.root / "site.yml").read_text()
     (site.root / "site.yml").write_text(text.replace("hosts: all", f"hosts: {host.name}"))
-    site.hook("notes", dict.fromkeys(hooked.RESOURCES, NOTE), select={"tags": ["a"]})
+    site.hook("notes", dict.fromkeys(ResourceEvent.ALL, NOTE), select={"tags": ["a"]})
     planned, first = site.one("plan"), site.one("apply")
     assert {each["name"] for each in planned["hooks"]} == {A, B}
     events = ("pre-reconcile", "post-create")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from statecfg.remote.graph.names import ResourceEvent
 from tests import lab
-from tests.host.run import hooked
 from tests.host.run.hooked import Site, fired, outcomes, states
 from tests.lab.fixtures import or_skip
 
 POLICIES = ("abort", "continue", "retry")
-CASES = [(event, policy) for event in hooked.RESOURCES for policy in POLICIES]
+CASES = [(event, policy) for event in ResourceEvent.ALL for policy in POLICIES]
 A, B, C = "file:/srv/site-a", "file:/srv/site-b", "file:/srv/site-c"
 # Fails while one of two files exists, one on the controller and one on the host.
 SWITCH = """#!/bin/sh

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from statecfg.graph.graph import Graph
+from statecfg.remote.graph.names import ResourceEvent
 from statecfg.resources import command, directory, file, process, reboot, service
 from statecfg.run.options import Expected
 from statecfg.transport.become import Become
@@ -285,7 +286,7 @@ def test_hooks_are_called_before_and_after_the_reboot(target: Host, tmp_path: Pa
         "- reboot: kernel\n  always: true\n  boot_timeout: 60\n  requires: ['directory:/srv/hooked']\n"
         "- file: /srv/hooked/after\n  content: x\n  requires: [reboot:kernel]\n"
     )
-    site.hook("noting", dict.fromkeys(hooked.RESOURCES, hooked.NOTE))
+    site.hook("noting", dict.fromkeys(ResourceEvent.ALL, hooked.NOTE))
     site.one("apply", "--yes")
     calls = [(seen["hook"]["cause"], seen["resource"]["name"]) for seen in site.seen("noting")]
     names = ["directory:/srv/hooked", "reboot:kernel", "file:/srv/hooked/after"]

@@ -79,6 +79,14 @@ def signed_in(page: Page, served: Served, role: str = "administrator", url: str 
     return page
 
 
+def reload(page: Page) -> None:
+    """Reload the page. Return when it is live."""
+    happened: list[str] = []
+    page.on("requestfailed", lambda request: happened.append(f"{request.failure} {request.url}"))
+    page.reload()
+    _wait_until_live(page, happened)
+
+
 def _wait_until_live(page: Page, happened: list[str]) -> None:
     """Wait for the live connection. Reload the page if the browser aborted a request.
 
@@ -98,3 +106,15 @@ def fits(page: Page) -> bool:
     """Return whether the page is no wider than its window."""
     wide: bool = page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     return wide
+
+
+def go(page: Page, address: str) -> Page:
+    """Show a view of the page by its address, such as "#/hosts"."""
+    page.evaluate("address => { location.hash = address; }", address)
+    return page
+
+
+def address(page: Page) -> str:
+    """Return the address of the current view."""
+    found: str = page.evaluate("location.hash")
+    return found

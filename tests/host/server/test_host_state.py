@@ -13,15 +13,10 @@ from statecfg import store
 from statecfg.playbook import project
 from statecfg.server.api_runs import natural
 from statecfg.store import hosts, runs
-from statecfg.store.service_tables import service, unit
+from statecfg.store.service_tables import unit
 from tests.host.server.browser import browsing, paged, signed_in
+from tests.host.server.many_services import WHY, add_service, service_row, unit_row
 from tests.host.server.serving import Served
-
-WHY = "hook start: exit code 7: no space left on device"
-NO_SETTINGS = {"endpoints": {}, "schema": {}, "settings": {}, "overrides": {}, "leader": {}, "hosts": [], "without": []}
-SERVICE = {"name": "blog", "playbook": "blog.yml", "alive": True, "charm": "", "digest": "", "salt": "", "secrets": ""}
-UNIT = {"number": 0, "added": False, "dying": False, "gone": False, "state": "installed", "error": "start_error"}
-UNTOLD = {"failed": "", "tried": "", "charm": "", "configured": "", "addresses": {}, "ports": [], "early": False}
 
 
 @pytest.fixture
@@ -39,10 +34,8 @@ def states(served: Served) -> Iterator[dict[str, str | None]]:
             runs.record(opened, report, float(number), float(number), "ann@desk")
         hosts.tag(opened, "new", ["rack1"])
         with opened.transaction() as connection:
-            row = {**SERVICE, **NO_SETTINGS, "project": opened.project, "timeout": 9.0, "next": 1, "created": 0.0}
-            (number,) = connection.execute(insert(service).values(row)).inserted_primary_key or (0,)
-            said_by = {"why": WHY, "status": "", "message": "", "since": 0.0}
-            connection.execute(insert(unit).values({**UNIT, **UNTOLD, **said_by, "service": number, "host": "unit"}))
+            blog = add_service(connection, service_row(opened.project, "blog", "blog.yml"))
+            connection.execute(insert(unit).values(unit_row(blog, 0, "unit", run="r1")))
     with served.client() as client:
         found = client.get("/statecfg/1.0/hosts").raise_for_status().json()["hosts"]
     yield {host["name"]: host["state"] for host in found}

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from statecfg import store
 from statecfg.playbook import project
@@ -22,7 +22,7 @@ from statecfg.store import hosts, runs
 from tests import ROOT
 from tests.host.command import statecfg
 from tests.host.run.relay import Relay
-from tests.host.server.browser import CANARY, PHONE, browsing, fits, paged, signed_in
+from tests.host.server.browser import CANARY, PHONE, browsing, fits, go, paged, signed_in
 from tests.host.server.scenes import NOOP, created, entity_type, interface, made
 from tests.host.server.serving import Served, serving
 
@@ -86,11 +86,6 @@ def waits(served: Served, name: str, mark: Path) -> None:
     script = f"until test -e {mark}; do sleep 0.1; done"
     command = f"command('wait', argv=['sh', '-c', {script!r}], effects={{}})"
     play(served.root, name, str(served.root.parent / "other"), "x\n", "0644", command)
-
-
-def go(page: Page, path: str) -> Page:
-    page.evaluate("path => { location.hash = path; }", path)
-    return page
 
 
 def test_the_login_page_shows_no_data_and_needs_a_valid_token(browser: Browser, filled: Served) -> None:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from statecfg.entities.model import user_id
-from tests.host.server.browser import CANARY, DESK, PHONE, browsing, fits, paged, signed_in
+from tests.host.server.browser import CANARY, DESK, PHONE, browsing, fits, go, paged, signed_in
 from tests.host.server.scenes import API, created, entity_type, made
 from tests.host.server.serving import Served
 
@@ -53,11 +53,6 @@ def grant(client: httpx.Client, path: str, role: str, level: str) -> None:
     member = {"grantType": "MembershipAccessControlGrant", "memberId": user_id(f"a-{role}", "acme")}
     body = {**member, "accessLevelId": f"urn:vcloud:accessLevel:{level}"}
     assert client.post(f"{API}/{path}/accessControls", json=body).status_code == 201
-
-
-def go(page: Page, path: str) -> Page:
-    page.evaluate("path => { location.hash = path; }", path)
-    return page
 
 
 def field(page: Page, *path: str) -> Any:

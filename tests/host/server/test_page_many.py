@@ -7,9 +7,9 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
-from tests.host.server.browser import DESK, PHONE, browsing, fits, paged, signed_in
+from tests.host.server.browser import DESK, PHONE, address, browsing, fits, go, paged, reload, signed_in
 from tests.host.server.many import LARGE_RUN, MINUTE, START, fill
 from tests.host.server.serving import Served, serving
 
@@ -122,16 +122,6 @@ def test_a_wrong_cursor_is_refused(client: httpx.Client) -> None:
         assert client.get(f"{OWN}/runs", params={"after": after}).status_code == 400, after
 
 
-def address(page: Page) -> str:
-    found: str = page.evaluate("location.hash")
-    return found
-
-
-def go(page: Page, path: str) -> Page:
-    page.evaluate("path => { location.hash = path; }", path)
-    return page
-
-
 @pytest.mark.parametrize("section", ["hosts", "runs", f"runs/{LARGE_RUN}"])
 def test_the_browser_draws_only_one_page_of_a_long_list(browser: Browser, many: Served, section: str) -> None:
     with paged(browser, DESK) as page:
@@ -176,7 +166,7 @@ def test_a_link_opens_a_filtered_list(browser: Browser, many: Served) -> None:
     with paged(browser) as page:
         signed_in(page, many)
         page.goto(f"{many.url}/#/runs?host=host77&outcome=ok")
-        page.reload()
+        reload(page)
         expect(page.locator('[data-param="host"]')).to_have_value("host77")
         expect(page.locator('[data-param="outcome"]')).to_have_value("ok")
         expect(page.locator("article.row")).to_have_count(3)

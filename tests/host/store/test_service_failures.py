@@ -34,6 +34,22 @@ def test_a_failed_hook_is_retried_only_in_another_run(store: Store) -> None:
     assert (units(store)["db/0"].condition.state, units(store)["db/0"].condition.why) == ("started", "")
 
 
+def test_a_unit_names_the_runs_in_which_its_hooks_failed(store: Store) -> None:
+    def fails(step: UnitStep) -> Changes:
+        raise Failed("exit code 3.")
+
+    deploy(store, *BOTH)
+    settle(store, {"web db-relation-joined": fails}, run="r1")
+    assert units(store)["web/0"].condition.failed_in == ("r1",)
+    assert units(store)["db/0"].condition.failed_in == ()
+    deploy(store, DB, declared("web", "h2", digest="c2"), BOTH[2])
+    settle(store, {"web upgrade-charm": fails, "web db-relation-joined": fails}, run="r2")
+    assert units(store)["web/0"].condition.why and units(store)["web/0"].condition.relation_errors
+    assert units(store)["web/0"].condition.failed_in == ("r2", "r1"), "the run of its own hook, then of the relation's"
+    services.resolve(store, PROJECT, "web/0", retry=True)
+    assert units(store)["web/0"].condition.failed_in == (), "any run may retry it"
+
+
 def test_a_failed_relation_hook_is_retried_for_remaining_units(store: Store) -> None:
     def fails(step: UnitStep) -> Changes:
         raise Failed("exit code 1.")

@@ -139,29 +139,29 @@ def test_compiled_layers_contain_every_node_of_the_graph(seed: int) -> None:
 
 
 def test_deep_ladder_takes_linear_time() -> None:
-    # toposort would visit the waiting nodes 500 million times.
+    # toposort would visit the waiting nodes 80 million times.
     edges = {
         f"{row}.{side}": [f"{row - 1}.{each}" for each in range(10) if row]
-        for row in range(10_000)
+        for row in range(4_000)
         for side in range(10)
     }
-    assert [len(layer) for layer in depths.layers({name: set(names) for name, names in edges.items()})] == [10] * 10_000
+    assert [len(layer) for layer in depths.layers({name: set(names) for name, names in edges.items()})] == [10] * 4_000
 
 
 def test_long_chain_is_refused_or_its_cycle_is_found() -> None:
-    names = [f"n{index:06}" for index in range(30_000)]
+    names = [f"n{index:06}" for index in range(20_000)]
     edges = {name: names[i + 1 : i + 2] for i, name in enumerate(names)}
     with refused("SC0115") as found:
         layers(of_edges(edges))
-    assert f"20,000 nodes remain after {MAX_LAYERS:,} layers" in found[0].detail
+    assert f"10,000 nodes remain after {MAX_LAYERS:,} layers" in found[0].detail
     with refused("SC0113") as found:
         layers(of_edges({**edges, names[-1]: names[:1]}))
-    assert "a cycle of 30000 nodes" in found[0].detail
+    assert "a cycle of 20000 nodes" in found[0].detail
 
 
 def test_cycle_below_a_long_chain_takes_linear_time() -> None:
-    names = [f"n{index:06}" for index in range(50_000)]
+    names = [f"n{index:06}" for index in range(20_000)]
     edges = {name: names[i + 1 : i + 2] for i, name in enumerate(names)}
     with refused("SC0113") as found:
         layers(of_edges({**edges, names[-1]: names[-2:-1]}))
-    assert "n049998 → n049999 → n049998" in found[0].detail
+    assert "n019998 → n019999 → n019998" in found[0].detail

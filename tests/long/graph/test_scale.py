@@ -76,7 +76,7 @@ def test_long_playbook_is_read_in_linear_time(tmp_path: Path) -> None:
 
     seconds(10)
     # Linear time gives a factor of 8, quadratic time 64. The limit allows for noise.
-    assert seconds(4000) < 16 * seconds(500) + 0.5
+    assert seconds(2000) < 16 * seconds(250) + 0.5
 
 
 def test_too_many_nodes_are_refused_before_all_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

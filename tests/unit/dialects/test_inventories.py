@@ -76,7 +76,7 @@ def test_files_of_variables_have_the_rules_of_inventories():
     assert any("host_vars/web1.yml:1:7" in item and "inventory.yml:1:" in item for item in found)
 
 
-def test_sources_are_combined():
+def test_an_inventory_merges_the_hosts_groups_and_variables_of_its_sources():
     write(
         inventory_yml="""\
             sources: [hosts.ini, more.yml, cloud.json]
@@ -343,7 +343,7 @@ def test_other_arguments_of_ssh_become_settings():
         ("2001:db8::1", ["2001:db8::1"]),
     ],
 )
-def test_ranges_expand(pattern, names):
+def test_a_range_expands_to_its_names(pattern, names):
     assert ranges.expand(pattern) == (names, None)
 
 

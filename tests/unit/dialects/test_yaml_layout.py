@@ -75,7 +75,7 @@ CASES = {
 
 
 @each(("text", "expected"), CASES.values(), ids=CASES)
-def test_layout(text: str, expected: str) -> None:
+def test_fmt_gives_a_file_the_one_layout_and_keeps_it(text: str, expected: str) -> None:
     assert laid_out(text, "test.yml") == expected
     assert laid_out(expected, "test.yml") == expected
 

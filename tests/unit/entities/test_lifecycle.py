@@ -181,7 +181,7 @@ def test_create_entity_refuses_invalid_bodies(scene: Scene, body: Any) -> None:
 def test_update_entity_refuses_unknown_states_and_other_types(scene: Scene) -> None:
     o, entity = scene.operations, scene.entity(scene.type())
     message = refused(400, "BAD_REQUEST", o.update_entity, ROOT, entity.id, {"entityState": "IN_DELETIN"})
-    assert "Did you mean IN_DELETION?" in message
+    assert "Did you mean `IN_DELETION`?" in message
     refused(409, "RDE_IMMUTABLE", o.update_entity, ROOT, entity.id, {"entityType": scene.type().id})
 
 

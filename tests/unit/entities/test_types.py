@@ -165,7 +165,7 @@ def test_hooks_must_be_behaviors_of_the_types_interfaces(scene: Scene) -> None:
         status = 404 if code == SCOPE else 400
         refused(status, code, o.create_type, ROOT, body | {"interfaces": interfaces, "hooks": hooks})
     message = refused(400, "BAD_REQUEST", o.create_type, ROOT, body | {"hooks": {"PostCrate": "x"}})
-    assert "Did you mean PostCreate?" in message
+    assert "Did you mean `PostCreate`?" in message
     refused(403, GONE, o.create_type, ROOT, body | {"interfaces": ["urn:vcloud:interface:a:b:1.0.0"]})
     kind = o.create_type(ROOT, body | {"interfaces": [INTERFACE], "hooks": {"PreDelete": behavior("PreDelete")}})
     refused(409, "RDE_IN_USE", o.delete_behavior, ROOT, INTERFACE, behavior("PreDelete"))

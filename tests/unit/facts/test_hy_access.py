@@ -78,7 +78,7 @@ FORMS = {
 }
 
 
-def test_hy_reads(tmp_path: Path) -> None:
+def test_every_form_of_hy_reads_hosts_facts_and_variables(tmp_path: Path) -> None:
     waiting = awaited(prepared(tmp_path, *FORMS))
     assert waiting.add("web1", FACTS) == {}
     job = waiting.finish()["web1"]
@@ -98,7 +98,7 @@ def test_hy_reads(tmp_path: Path) -> None:
         ("(:dbs groups)", "SC0404", "no group `dbs`", ""),
     ],
 )
-def test_hy_reads_what_does_not_exist(tmp_path: Path, form: str, code: str, detail: str, help: str) -> None:
+def test_hy_reports_a_name_that_does_not_exist(tmp_path: Path, form: str, code: str, detail: str, help: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         prepared(tmp_path, form)
     (problem,) = caught.value.problems

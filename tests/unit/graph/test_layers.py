@@ -7,7 +7,7 @@ import random
 import pytest
 
 from statecfg.graph import layers as graph_layers
-from statecfg.graph.graph import Graph, merge_graphs
+from statecfg.graph.graph import merge_graphs
 from statecfg.graph.layers import layers
 from statecfg.graph.recording import recording
 from tests.unit.graph.node_types import chain, of_edges, refused, t_plain
@@ -95,11 +95,15 @@ def test_layers_do_not_depend_on_declaration_order() -> None:
     ]
 
 
-def test_a_chain_that_is_too_long_ends_the_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", [1, -1])
+def test_a_chain_that_is_too_long_ends_the_evaluation(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nodes of a chain may be declared before or after the nodes that they require."""
     monkeypatch.setattr(graph_layers, "MAX_LAYERS", 9)
-    with recording(), refused("SC0115") as found:
-        previous: list[Graph] = []
+    with recording() as recorded, refused("SC0115") as found:
         for number in range(20):
-            previous = [t_plain(str(number), requires=previous)]
-    assert found[0].detail == "t_plain:9 requires a chain of 9 nodes (the maximum is 9 layers)"
+            t_plain(str(number), requires=[f"t_plain:{number - step}"])
+    # With the ninth node and what it requires, the chain has ten nodes.
+    assert len(recorded) == 8
+    start = "t_plain:8 is in a chain of more than 9 nodes, each of which requires the next"
+    assert found[0].detail == f"{start} (the maximum is 9 layers)"
     assert found[0].places[0].file.endswith("test_layers.py")

@@ -91,7 +91,7 @@ def test_a_wrong_secret_is_not_shown() -> None:
     assert "<secret word>" in detail and WORD not in detail
 
 
-def test_aliases_are_options() -> None:
+def test_options_may_have_the_aliases_of_a_module() -> None:
     assert compiled("lineinfile", dest="/f", value="a").layers
 
 

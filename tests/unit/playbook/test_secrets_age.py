@@ -111,7 +111,9 @@ def value(place: Path, file: str, *identities: str) -> str:
         ("by-passphrase.age", [], ["passphrase of {}/by-passphrase.age"]),
     ],
 )
-def test_file_is_opened(place: Path, asked: list[str], file: str, identities: list[str], questions: list[str]) -> None:
+def test_an_encrypted_file_opens_with_each_kind_of_key(
+    place: Path, asked: list[str], file: str, identities: list[str], questions: list[str]
+) -> None:
     assert value(place, file, *identities) == "correct-horse"
     assert asked == [question.format(place) for question in questions]
 

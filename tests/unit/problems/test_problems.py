@@ -18,6 +18,7 @@ from statecfg.problems import (
     nearest,
     problem,
     report,
+    sentence,
     suggest,
 )
 from statecfg.remote.graph.suggestions import typing_errors
@@ -93,6 +94,11 @@ def test_did_you_mean_names_at_most_two_similar_names() -> None:
     assert did_you_mean("mod", ["mode", "owner"]) == "did you mean `mode`?"
     assert did_you_mean("mod", ["mode", "moda", "modi"]) == "did you mean `moda` or `mode`?"
     assert did_you_mean("mod", ["owner"]) == ""
+
+
+def test_sentence_follows_another_one() -> None:
+    assert sentence("did you mean `Mode`?") == " Did you mean `Mode`?"
+    assert sentence("") == ""
 
 
 def test_nearest_suggests_no_long_name_for_a_single_letter() -> None:

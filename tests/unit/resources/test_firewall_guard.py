@@ -8,7 +8,7 @@ from statecfg.remote.machine.real import RealMachine
 from statecfg.resources.shared import firewall_guard
 
 
-def test_files_are_restored(tmp_path: Path) -> None:
+def test_restoring_brings_old_files_back_and_removes_new_ones(tmp_path: Path) -> None:
     plain, new = tmp_path / "plain", tmp_path / "new"
     plain.write_text("before")
     restore = firewall_guard.files(RealMachine(), [str(plain), str(new)])

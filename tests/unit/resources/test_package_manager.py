@@ -68,7 +68,7 @@ def answers(text: str, status: int = 0) -> Mapping[str, Probe]:
     return {"rpm --eval %_target_cpu": Probe(0, b"x86_64\n"), query: Probe(status, text.encode(), b"rpmdb: damaged\n")}
 
 
-def test_packages_of_rpm() -> None:
+def test_packages_of_rpm_have_their_version_and_lock() -> None:
     rows = ["bash\tx86_64\t5.1.8-9.el9\t100", "glibc\tx86_64\t2.34-1\t100", "glibc\ti686\t2.34-1\t90"]
     rows += ["kernel\tx86_64\t5.14-2\t300", "kernel\tx86_64\t5.14-1\t200", "tzdata\tnoarch\t1:2026a-1\t1"]
     rows += ["gpg-pubkey\t(none)\t3228467c-613798eb\t5"]
@@ -120,7 +120,7 @@ def test_a_failed_query_of_pacman_is_not_one_without_configuration_files() -> No
         pacman_database.conffiles(host, "shop")
 
 
-def test_locks_of_zypper() -> None:
+def test_a_lock_of_zypper_holds_a_whole_package_only() -> None:
     """A lock of some versions, of one repository or of a pattern of packages does not hold a package."""
     locks = "\ntype: package\nmatch_type: glob\nsolvable_name: ker*\n\n\ntype: pattern\nsolvable_name: bash\n\n"
     locks += "\nrepo: shop\ntype: package\nsolvable_name: bash\n\n\ntype: package\nversion: < 2\nsolvable_name: bash\n"
@@ -129,12 +129,12 @@ def test_locks_of_zypper() -> None:
     assert zypper.packages(host) == {"bash": {"version": "5.1.8-9"}, "kernel": {"version": "5.14-2", "held": True}}
 
 
-def test_automatic_packages_of_zypper() -> None:
+def test_packages_that_zypper_added_itself_are_automatic() -> None:
     text = "# AutoInstalled generated Mon Nov 23 20:07:23 2026\n#\nproduct:Leap\ntool-a\n#\n"
     assert zypper.automatic(MemoryMachine({zypper_program.AUTO: text})) == {"tool-a": {"auto": True}}
 
 
-def test_dependencies_of_rpm() -> None:
+def test_dependencies_of_rpm_include_files_and_conditions() -> None:
     """Files and conditions are needs, too. The file of `shell` is in /usr, since both directories are one."""
     rows = ["shell\tx86_64\tprovides\tshell", "tool\tnoarch\thard\t/bin/sh", "tool\tnoarch\thard\trpmlib(FileDigests)"]
     rows += ["tool\tnoarch\thard\t(libx()(64bit) if extra)", "tool\tnoarch\tsoft\tdocs", "tool\tnoarch\tprovides\ttool"]

@@ -103,7 +103,7 @@ def test_node_has_its_places_roles_and_requirements(explaining: Explaining) -> N
     assert "  requires     nothing\n" in shown and "⇠ file:/etc/webd/main\n" in shown
 
 
-def test_requirement_says_why(explaining: Explaining) -> None:
+def test_explanation_says_why_a_node_requires_another(explaining: Explaining) -> None:
     one, other = explaining.nodes("service:webd")
     assert (one["hosts"], other["hosts"]) == (["h1"], ["h2"])
     assert [(item["name"], item["why"], item["detail"], item["triggers"]) for item in one["requires"]] == [

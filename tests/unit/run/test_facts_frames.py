@@ -14,10 +14,12 @@ from statecfg.resources import file, group
 from statecfg.run import bundle
 from statecfg.run.host import actions
 from statecfg.run.host.broken import Broken
+from statecfg.run.host.code import needed
 from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.host.session import HostSession
 from statecfg.run.host.state import State
 from tests.each import each
+from tests.unit.run.no_files import no_files
 from tests.unit.run.test_session import END, HELLO, definition, sent
 
 ASKED = {"names": ["cpus", "own.rack"], "own": {"rack": ["facts/rack.py", "def fact(): return 1\n"]}}
@@ -33,18 +35,20 @@ class Case:
         known = definition(file("/etc/certain", content="x"))
         sent_bundle = bundle.build(known.types)
         common = CommonRequest("r1", mode, "me@here")
-        request = Request(Host("web1"), known, "web.yml", sent_bundle, common, facts=ASKED)
+        first = bundle.first_parts(mode, True)
+        request = Request(Host("web1"), known, "web.yml", sent_bundle, common, facts=ASKED, first_parts=first)
         self.now = 100.0
         self.session = HostSession(request, lambda name, data: None, clock=lambda: self.now)
         self.opening = sent(self.session.opening())
-        self.begun = self.session.begin(known, {"prune": True})
+        self.begun = self.session.begin(known, {"prune": True}, None)
         list(self.session.receive(wire.GREETING + self.session.nonce.encode() + b"\n"))
 
     def hear(self, *frames: dict[str, Any]) -> list[actions.Action]:
         return list(self.session.receive(b"".join(wire.encode(frame) for frame in frames)))
 
     def define(self, whole: Definition, *differs: str) -> list[dict[str, Any]]:
-        return sent(self.session.define(whole, differs))
+        request = self.session.request
+        return sent(self.session.define(whole, differs, needed(whole, request.more, request.bundle)))
 
 
 @pytest.fixture
@@ -70,6 +74,26 @@ def test_the_definition_follows_the_facts_with_new_node_types(case: Case) -> Non
     (part,) = begin["parts"]
     assert part in case.session.supplies.parts
     assert case.session.state is State.PLANNING
+
+
+def test_a_session_that_sends_new_node_types_accesses_no_files(case: Case) -> None:
+    whole = definition(file("/etc/a", content="x", mode="u=rw"), group("web"))
+    request = case.session.request
+    code, orphans = needed(whole, request.more, request.bundle), bundle.modules_of(["user"])
+    node = {"type": "file", "outcome": "unchanged", "changes": [], "actions": [], "position": ""}
+    nodes = [{**node, "name": "file:/etc/a"}, {**node, "name": "group:web", "type": "group"}]
+    with no_files():
+        assert case.hear(HELLO, TOLD) == [actions.TellFacts(VALUES, {})]
+        _, begin = sent(case.session.define(whole, [], code))
+        assert len(begin["parts"]) == 2  # the node types, and the code for the symbolic mode
+        for part in begin["parts"]:
+            (send,) = case.hear({"type": "need", "bundle": part})
+            assert isinstance(send, actions.Send) and list(send.pieces)
+        assert case.hear({"type": "need", "types": ["user"]}) == [actions.FindTypes(("user",))]
+        (modules,) = sent(case.session.supply_types(*orphans))
+        assert set(modules["types"]) == {"user"}
+        planned = {"type": "planned", "layer": 0, "nodes": nodes}
+        assert case.hear(planned, PLAN, END) == [actions.Planned(), actions.Finished()]
 
 
 def test_no_part_follows_if_the_host_has_all_node_types(case: Case) -> None:

@@ -31,7 +31,7 @@ def test_content_is_split_into_frames(size: int) -> None:
     assert len(kinds) == max(1, -(-size // PIECE))
 
 
-def test_text_is_compressed() -> None:
+def test_content_that_shrinks_is_compressed() -> None:
     assert all(packed(Blob.of(b"a line of text\n" * (3 * PIECE // 15))))
 
 

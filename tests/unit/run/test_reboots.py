@@ -13,7 +13,7 @@ from statecfg.run.host.absence import ABSENT, StillUp
 from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.state import State
 from tests.each import each
-from tests.unit.run.test_session import END, HELLO, Case, definition, sent
+from tests.unit.run.test_session import CODE, END, HELLO, Case, definition, sent
 
 NODE = "reboot:kernel"
 ASKS = {"type": "reboot", "node": NODE, "boot": "b1", "seconds": 60.0}
@@ -52,7 +52,7 @@ def test_the_session_continues_over_a_new_connection() -> None:
     case = Reboots()
     case.away()
     nonce = case.session.nonce
-    headers = sent(b"".join(case.session.resume()))
+    headers = sent(b"".join(case.session.resume(CODE)))
     assert case.session.nonce != nonce and headers[0]["nonce"] == case.session.nonce
     assert [header["type"] for header in headers] == ["hello", "run", "nodes", "nodes", "keep", "keep", "begin"]
     assert [header["text"] for header in headers if header["type"] == "keep"] == ["secret", " rest"]
@@ -77,12 +77,12 @@ def test_the_session_continues_over_a_new_connection() -> None:
 def test_a_host_that_has_not_rebooted_yet_is_asked_again() -> None:
     case = Reboots()
     case.away()
-    list(case.session.resume())
+    list(case.session.resume(CODE))
     case.greet()
     with pytest.raises(StillUp):
         case.hear(HELLO, {"type": "booted", "boot": "b1"})
     assert case.session.state is State.RETURNING
-    list(case.session.resume())
+    list(case.session.resume(CODE))
     case.greet()
     case.hear(HELLO, {"type": "booted", "boot": "b2"}, {"type": "resumed"})
     assert case.session.state is State.ACTING
@@ -136,7 +136,7 @@ def test_a_host_that_only_pretends_to_reboot_is_suspicious(frames: list[dict[str
 def test_a_host_acts_only_after_it_continued() -> None:
     case = Reboots()
     case.away()
-    list(case.session.resume())
+    list(case.session.resume(CODE))
     case.greet()
     with pytest.raises(Broken) as caught:
         case.hear(HELLO, {**STARTS, "event": "finished", "status": "ok"})
@@ -146,7 +146,7 @@ def test_a_host_acts_only_after_it_continued() -> None:
 def test_a_node_reboots_the_host_only_once() -> None:
     case = Reboots()
     case.away()
-    list(case.session.resume())
+    list(case.session.resume(CODE))
     case.greet()
     case.hear(HELLO, {"type": "booted", "boot": "b2"}, {"type": "resumed"})
     with pytest.raises(Broken) as caught:

@@ -17,6 +17,7 @@ from statecfg.resources import command, file
 from statecfg.run.bundle import Bundle
 from statecfg.run.host import actions, deadlines
 from statecfg.run.host.broken import SUSPICIOUS, Broken
+from statecfg.run.host.code import Code
 from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.host.session import AGAIN, HostSession
 from statecfg.run.host.state import State
@@ -25,6 +26,7 @@ from tests.each import each
 BUNDLE = Bundle(random.Random(5).randbytes(320_000), "5" * 64, {})  # it can't be compressed
 HELLO = {"type": "hello", "protocol": wire.PROTOCOL, "pid": 7, "python": "3.11.2"}
 END = {"type": "end", "status": "ok"}
+CODE = Code(BUNDLE, {})
 HOOK = {"name": "guard", "where": "controller"}
 
 
@@ -43,7 +45,7 @@ class Case:
         request = Request(Host("web1"), self.defined, "web.yml", BUNDLE, common, more=more)
         self.session = HostSession(request, self.emit, clock=lambda: self.now)
         self.session.opening()
-        self.session.begin(self.defined, more)
+        self.session.begin(self.defined, more, CODE)
 
     def emit(self, name: str, data: dict[str, Any]) -> None:
         self.events.append((name, data))
@@ -106,7 +108,8 @@ def test_opening_sends_everything_that_needs_no_answer() -> None:
     headers = sent(case.session.opening())
     assert [header["type"] for header in headers] == ["hello", "run", "nodes"]
     assert headers[0] == {"type": "hello", "nonce": case.session.nonce, "bundle": BUNDLE.sha256}
-    assert sent(case.session.begin(case.defined, {"prune": True})) == [{"prune": True, "type": "begin", "parts": []}]
+    begin = {"prune": True, "type": "begin", "parts": []}
+    assert sent(case.session.begin(case.defined, {"prune": True}, CODE)) == [begin]
 
 
 def test_apply_goes_through_all_states_until_finished() -> None:
@@ -190,6 +193,31 @@ def test_executor_is_sent_only_once() -> None:
     assert [header["last"] for header in sent(pieces)] == [False, False, True]
     with pytest.raises(Broken, match="the executor twice"):
         case.hear({"type": "need", "bundle": BUNDLE.sha256})
+
+
+def test_node_types_of_orphans_are_found_once_by_the_driver() -> None:
+    case = Case()
+    case.greet()
+    need = {"type": "need", "types": ["user", "gone"]}
+    assert case.hear(need) == [actions.FindTypes(("user", "gone"))]
+    module = (False, "resources/user.py", "")
+    assert sent(case.session.supply_types({"user": module}, {"user": "user"})) == [
+        {"type": "modules", "modules": {"user": [*module]}, "types": {"user": "user"}}
+    ]
+    with pytest.raises(Broken, match="node types that it can't need"):
+        case.hear(need)
+
+
+def test_progress_of_content_is_measured_with_the_clock_of_the_session() -> None:
+    case = Case(defined=definition(file("/srv/data", content=random.Random(5).randbytes(5 << 20))))
+    (sha256,) = case.defined.blobs
+    case.greet()
+    (send,) = case.hear({"type": "need", "blobs": [sha256]})
+    assert isinstance(send, actions.Send)
+    for _ in send.pieces:
+        case.now += 2
+    seconds = [data["seconds"] for name, data in case.events if name == "uploading" and "seconds" in data]
+    assert seconds and seconds == [2.0 * (number + 1) for number in range(len(seconds))]
 
 
 def test_content_is_sent_once_and_only_if_part_of_the_run() -> None:

@@ -119,10 +119,48 @@ def test_files_are_read_once_until_they_change(tmp_path: Path) -> None:
     file.write_text(line("a", ONE))
     first = load([str(file), str(tmp_path / "missing")])
     assert load([str(file), str(tmp_path / "missing")]) is first
-    append(str(file), "B", 2222, TWO)
+    with file.open("a") as another_process:
+        another_process.write(line("[b]:2222", TWO))
     second = load([str(file), str(tmp_path / "missing")])
+    assert second is not first
     assert second.check("b", 2222, TWO).verdict is Verdict.TRUSTED
     assert second.check("a", 22, ONE).verdict is Verdict.TRUSTED
+
+
+@each("before", ["", "# a comment\n\n" + line("a", ONE), "\n" + line("a", ONE).rstrip("\n")])
+def test_files_are_not_read_again_after_each_new_host(tmp_path: Path, before: str) -> None:
+    file = tmp_path / "known"
+    names = [str(tmp_path / "missing"), str(file)]
+    file.write_text(before)
+    known = load(names)
+    for number in range(20):
+        assert known.check(f"h{number}", 22, TWO).verdict is Verdict.UNKNOWN
+        append(str(file), f"h{number}", 22, TWO)
+        assert known.check(f"h{number}", 22, TWO).verdict is Verdict.TRUSTED
+        assert load(names) is known, "the file was read again"
+    # A new reading gives the same lines.
+    assert known.entries == parse(file.read_text(), str(file)).entries
+
+
+def test_a_file_that_append_creates_is_not_read_again(tmp_path: Path) -> None:
+    file = str(tmp_path / "dir" / "known")
+    known = load([file])
+    append(file, "a", 22, ONE)
+    append(file, "b", 22, ONE)
+    assert load([file]) is known
+    assert [entry.location for entry in known.entries] == [f"{file}:1", f"{file}:2"]
+
+
+def test_append_to_a_file_that_another_process_has_changed_reads_it_again(tmp_path: Path) -> None:
+    file = tmp_path / "known"
+    file.write_text(line("a", ONE))
+    first = load([str(file)])
+    with file.open("a") as another_process:
+        another_process.write(line("b", ONE))
+    append(str(file), "c", 22, ONE)
+    assert [entry.patterns for entry in first.entries] == [("a",)]
+    second = load([str(file)])
+    assert [(entry.patterns, entry.line) for entry in second.entries] == [(("a",), 1), (("b",), 2), (("c",), 3)]
 
 
 def test_append_keeps_a_last_line_without_newline(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 import time
 from importlib.util import MAGIC_NUMBER, find_spec
 
+from statecfg.remote.machine import durable
 from statecfg.remote.units.tools.catalogue import TOOLS
 
 TYPE_CHECKING = False
@@ -100,16 +101,13 @@ def _whole(folder: str, files: Dict[str, Tuple[bytes, int]]) -> bool:
 
 
 def _make(folder: str, files: Dict[str, Tuple[bytes, int]]) -> None:
-    """Create a directory of tools atomically."""
+    """Create a directory of tools atomically. `durable.put` can't do this: it makes one file or link."""
     trial = "%s.%d" % (folder, os.getpid())
     shutil.rmtree(trial, ignore_errors=True)
     os.mkdir(trial, 0o700)
     for name, (data, mode) in files.items():
-        with open(os.open(os.path.join(trial, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
-            os.fchmod(stream.fileno(), mode)
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
+        durable.create(os.path.join(trial, name), [data], mode)
+        os.chmod(os.path.join(trial, name), mode)  # the umask does not count
     for name in TOOLS:
         os.symlink(PROGRAM, os.path.join(trial, name))
     if os.path.lexists(folder):
@@ -120,11 +118,7 @@ def _make(folder: str, files: Dict[str, Tuple[bytes, int]]) -> None:
 def _point(above: str, digest: str) -> None:
     link = os.path.join(above, CURRENT)
     if not os.path.islink(link) or os.readlink(link) != digest:
-        trial = "%s.%d" % (link, os.getpid())
-        if os.path.lexists(trial):
-            os.unlink(trial)
-        os.symlink(digest, trial)
-        os.rename(trial, link)
+        durable.put(link, lambda trial: os.symlink(digest, trial))
 
 
 def _sweep(above: str, digest: str) -> None:

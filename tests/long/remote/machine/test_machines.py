@@ -83,7 +83,7 @@ def view(machine: Machine, top: str) -> dict[str, Any]:
     return found
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(before=st.lists(STEPS, max_size=8), steps=st.lists(STEPS, max_size=10))
 def test_plan_predicts_the_result_of_random_steps(before: list[Any], steps: list[Any]) -> None:
     """The plan predicts the result of each step and the state after all of them."""

@@ -44,7 +44,7 @@ def test_without_texts_keeps_only_structural_brackets(value: Any) -> None:
     assert "".join(each for each in left if each in "[]{}") == brackets(value)
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(header=st.dictionaries(TEXT, JSON, max_size=3), at=st.integers(0, 10_000), byte=st.integers(0, 255))
 def test_changed_byte_gives_a_frame_or_protocol_error(header: dict[str, Any], at: int, byte: int) -> None:
     data = bytearray(encode(dict(header, type="x" * 300), b"body" * 100))
@@ -68,7 +68,7 @@ def test_decoder_returns_whole_frames_from_any_pieces(header: dict[str, Any], bo
     assert decoder.partial() == ""
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(st.binary(max_size=400))
 def test_random_bytes_give_frames_or_protocol_error(data: bytes) -> None:
     """The decoder returns frames or raises ProtocolError, and nothing else."""

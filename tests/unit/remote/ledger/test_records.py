@@ -33,6 +33,13 @@ def test_resource_refuses_an_unknown_key() -> None:
         Resource.from_json(dict(LINE, colour="red"))
 
 
+def test_a_resource_can_not_be_changed() -> None:
+    resource = Resource.from_json(LINE)
+    with pytest.raises(AttributeError, match="a resource can't be changed"):
+        resource.state = "IN_DELETION"
+    assert resource.state == "RESOLVED"
+
+
 def test_owed_restart_restores_its_resource_without_a_node() -> None:
     debt = Debt("conf", "cause", 1.0, "r1", Resource.from_json(LINE).debt)
     assert debt.how is not None

@@ -51,6 +51,31 @@ def test_replace_overwrites_the_temporary_file_of_a_killed_process(tmp_path: Pat
     assert os.listdir(tmp_path) == ["f"]
 
 
+def test_only_a_cache_is_replaced_without_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    durable.replace(str(tmp_path / "cache"), [b"new"], synced=False)
+    assert synced == [] and (tmp_path / "cache").read_bytes() == b"new"
+    durable.replace(str(tmp_path / "f"), [b"new"])
+    assert synced == [str(tmp_path / f"f.{os.getpid()}"), str(tmp_path)]
+
+
+def test_a_fixed_temporary_name_overwrites_what_any_killed_process_left(tmp_path: Path) -> None:
+    (tmp_path / "f.new").symlink_to("elsewhere")
+    durable.replace(str(tmp_path / "f"), [b"new"], trial=str(tmp_path / "f.new"))
+    assert os.listdir(tmp_path) == ["f"] and not (tmp_path / "f").is_symlink()
+
+
+def test_put_replaces_a_link_in_one_step(tmp_path: Path) -> None:
+    link = tmp_path / "current"
+    for target in ("old", "new"):
+        durable.put(str(link), lambda trial, target=target: os.symlink(target, trial))
+    assert os.readlink(link) == "new"
+    with pytest.raises(FileNotFoundError):
+        durable.put(str(link), lambda trial: os.symlink("newest", f"{trial}/missing"))
+    assert os.listdir(tmp_path) == ["current"] and os.readlink(link) == "new"
+
+
 def test_keep_stores_content_once_under_its_digest(tmp_path: Path) -> None:
     blob, folder = Blob.of(b"content"), tmp_path / "before"
     for _ in range(2):

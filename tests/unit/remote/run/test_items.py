@@ -277,7 +277,7 @@ def test_template_files_know_the_item(definitions: Definitions) -> None:
     assert plan.read("/etc/app/a.conf.x") == "for /etc/app/a.conf\n"
 
 
-def test_mounts_are_items(definitions: Definitions) -> None:
+def test_each_mount_of_the_list_gets_a_node(definitions: Definitions) -> None:
     entries = """\
   - mount: /srv/a
     source: tmpfs
@@ -399,7 +399,9 @@ SAMPLES = {"S": ("name", "", "", 100), "/P": ("path", "", "", 100)}
         ("S and S", {"name": "S"}, "S and S"),
     ],
 )
-def test_insertion(template: str, item: dict[str, str], expected: str | None) -> None:
+def test_an_item_replaces_its_sample_only_where_it_is_safe(
+    template: str, item: dict[str, str], expected: str | None
+) -> None:
     insertion = Insertion(SAMPLES, item)
     if expected is None:
         with pytest.raises(CheckError):

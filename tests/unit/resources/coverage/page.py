@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tests.unit.coverage import mapping
-from tests.unit.coverage.mapping import COMMAND, Rule, Task
+from tests.unit.resources.coverage import mapping
+from tests.unit.resources.coverage.mapping import COMMAND, Rule, Task
 
 MADE = "<!-- Made from the code by script/docs. -->\n"
 HEAD = """\
@@ -16,9 +16,9 @@ How much of what real configurations contain can be written in statecfg. The sur
 describe something, from ten widely used Ansible roles: web server, Redis, PostgreSQL, MySQL, Docker, time service,
 protection against intrusion, and three roles that harden hosts and SSH.
 
-`tests/unit/coverage/` has a line for each task, and the rule that says how it is written. A test checks that every
-option of every task has a counterpart or a reason, and that each node type, attribute, key and fact exists. "Planned"
-counts tasks that need something which does not exist yet. The templates of these roles
+`tests/unit/resources/coverage/` has a line for each task, and the rule that says how it is written. A test checks that
+every option of every task has a counterpart or a reason, and that each node type, attribute, key and fact exists.
+"Planned" counts tasks that need something which does not exist yet. The templates of these roles
 [stay unchanged](measured.md#templates-of-ansibles-roles): statecfg and Ansible render them to the same bytes.
 
 """

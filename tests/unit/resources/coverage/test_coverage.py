@@ -6,8 +6,8 @@ import re
 
 from tests import ROOT
 from tests.each import each
-from tests.unit.coverage import mapping, page
-from tests.unit.coverage.mapping import COMMAND, Rule, Task
+from tests.unit.resources.coverage import mapping, page
+from tests.unit.resources.coverage.mapping import COMMAND, Rule, Task
 
 RULES = mapping.rules()
 # What the rules may name before it exists: node types, attributes and keys.

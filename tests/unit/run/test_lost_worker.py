@@ -1,0 +1,140 @@
+"""The decision whether the session of a host is repeated after its worker was lost."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from statecfg.run.host import lost_worker
+from statecfg.run.host.barrier import Barrier
+from statecfg.run.host.events import Late
+from statecfg.run.host.gate import Gate, Pass
+from statecfg.run.host.request import Request
+from statecfg.run.host.state import State
+from statecfg.transport import WorkerLost
+from tests.each import each
+from tests.unit.run.test_session import HELLO, Case, done
+
+UNITS = {"units": {"units": [{"name": "web/0"}]}}
+PEER = "ssh-ed25519 SHA256:abc"
+
+
+class Driven:
+    """The driver of a host whose session was cut off in a state; the host answers each question in the same way."""
+
+    def __init__(self, case: Case, answer: Mapping[str, Any] | None = None) -> None:
+        self.session, self.emit = case.session, case.emit
+        self.session.report.data["peer"] = PEER
+        self.cancel = threading.Event()
+        self.gate_pass = Pass(threading.Semaphore(1), Gate(1), Barrier(None, ()))
+        self.late: Callable[[], Late] = lambda: (case.defined, {}, None)
+        self.answer, self.asked, self.runs = answer, list[Request](), 0
+
+    def ask(self, request: Request) -> Mapping[str, Any]:
+        assert self.answer is not None, "the host was asked"
+        self.asked.append(request)
+        return self.answer
+
+    def run(self) -> None:
+        """Run the session; lose the worker of the first one."""
+        self.runs += 1
+        if self.runs == 1:
+            raise WorkerLost("web1", "worker 1 was lost", "")
+
+    def repeated(self) -> bool:
+        """Run the session to its end; return whether it was repeated."""
+        try:
+            lost_worker.through(self, self.run)
+        except WorkerLost:
+            assert self.runs == 1
+            return False
+        assert self.runs == 2
+        return True
+
+
+def acting(more: Mapping[str, Any] | None = None) -> Case:
+    """Return a session whose host was told to apply its plan."""
+    case = Case(**(more or {}))
+    case.act()
+    return case
+
+
+@each(
+    ("answer", "repeated"),
+    [
+        ({"status": "ok", "history": []}, True),
+        ({"status": "ok", "history": [{"run": "r1", "status": "unknown"}]}, False),
+        ({"status": "ok"}, False),
+        # The former executor still holds the lock after 45 s.
+        ({"status": "failed", "error": {"summary": "another run still holds the lock"}}, False),
+        ({"status": "unreachable", "history": []}, False),
+        ({"status": "refused"}, False),
+    ],
+)
+def test_a_host_that_was_told_to_act_is_repeated_only_if_it_knows_nothing_of_the_run(
+    answer: Mapping[str, Any], repeated: bool
+) -> None:
+    driven = Driven(acting(), answer)
+    assert driven.repeated() is repeated
+    (question,) = driven.asked
+    assert question.order.mode == "history" and question.peer == PEER
+    assert question.more == {"history": {"run": "r1", "limit": 1, "settled": 45.0}}
+    assert not question.definition.layers
+
+
+def test_a_host_whose_worker_is_lost_while_it_acts_is_unknown_if_it_is_not_repeated() -> None:
+    driven = Driven(acting(), {"status": "failed"})
+    with pytest.raises(WorkerLost) as lost:
+        lost_worker.through(driven, driven.run)
+    driven.session.broke(lost.value.summary, lost.value.hint)
+    driven.session.report.conclude()
+    assert driven.session.report.data["status"] == "unknown"
+
+
+def test_a_host_on_which_an_action_has_started_is_not_asked() -> None:
+    case = acting()
+    case.hear(next(iter(done("file:/etc/motd"))))
+    assert not Driven(case).repeated()
+
+
+@each("state", [State.ASKING, State.REBOOTING, State.RETURNING, State.SERVING_UNITS])
+def test_a_host_that_runs_hooks_or_reboots_is_not_asked(state: State) -> None:
+    case = acting()
+    case.session.report.state = state
+    assert not Driven(case).repeated()
+
+
+def test_a_host_whose_units_may_run_hooks_is_not_asked() -> None:
+    assert not Driven(acting(UNITS)).repeated()
+
+
+def test_a_host_is_not_repeated_after_the_user_stopped_the_run() -> None:
+    driven = Driven(acting())
+    driven.cancel.set()
+    assert not driven.repeated()
+
+
+def test_a_host_that_was_not_told_to_act_is_repeated_without_a_question() -> None:
+    case = Case()
+    case.greet()
+    case.hear(HELLO)
+    assert case.session.state is State.PLANNING
+    assert Driven(case).repeated()
+
+
+def test_the_repeated_session_waits_for_the_lock_of_the_former_executor() -> None:
+    case = acting()
+    limits = replace(case.session.request.order.limits, lock_timeout=5.0)
+    case.session.request = replace(case.session.request, order=replace(case.session.request.order, limits=limits))
+    driven = Driven(case, {"status": "ok", "history": []})
+    before = driven.session
+    assert driven.repeated()
+    assert driven.session is not before
+    request = driven.session.request
+    assert (request.order.run, request.order.mode) == ("r1", "apply")
+    assert request.order.limits.lock_timeout == lost_worker.STOPS
+    assert driven.session.report.data["warnings"] == ["worker 1 was lost; the host's part of the run is repeated"]
