@@ -39,11 +39,11 @@ def test_a_unit_names_the_runs_in_which_its_hooks_failed(store: Store) -> None:
         raise Failed("exit code 3.")
 
     deploy(store, *BOTH)
-    settle(store, {"web db-relation-joined": fails}, run="r1")
+    run_hooks(store, {"web db-relation-joined": fails}, run="r1")
     assert units(store)["web/0"].condition.failed_in == ("r1",)
     assert units(store)["db/0"].condition.failed_in == ()
     deploy(store, DB, declared("web", "h2", digest="c2"), BOTH[2])
-    settle(store, {"web upgrade-charm": fails, "web db-relation-joined": fails}, run="r2")
+    run_hooks(store, {"web upgrade-charm": fails, "web db-relation-joined": fails}, run="r2")
     assert units(store)["web/0"].condition.why and units(store)["web/0"].condition.relation_errors
     assert units(store)["web/0"].condition.failed_in == ("r2", "r1"), "the run of its own hook, then of the relation's"
     services.resolve(store, PROJECT, "web/0", retry=True)
