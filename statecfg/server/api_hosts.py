@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from statecfg.remote.graph.names import HostStatus
 from statecfg.server import api_runs, api_services
 from statecfg.server.api_runs import ALL_HOSTS, HOST_FILTERS, TIMES, missing, natural
-from statecfg.server.api_services import UnitAnswer
+from statecfg.server.api_services import UnitResponse
 from statecfg.server.auth import ADMINISTRATOR
 from statecfg.server.parameters import OWN_API, Parameter
 from statecfg.server.problems import HostProblems
@@ -49,7 +49,7 @@ class HostResponse:
     installed_at: float | None
     state: str | None
     states: Sequence[LastRun]
-    units: Sequence[UnitAnswer]
+    units: Sequence[UnitResponse]
     last_run: LastRun | None
     under_way: str | None
     problems: HostProblems | None = None
@@ -133,7 +133,7 @@ def _responses(store: Store, records: Sequence[HostRecord]) -> Iterable[HostResp
 
 
 def _response(
-    record: HostRecord, runs: Sequence[LastRun], units: Sequence[UnitAnswer], busy: str | None
+    record: HostRecord, runs: Sequence[LastRun], units: Sequence[UnitResponse], busy: str | None
 ) -> HostResponse:
     system = record.facts.get("os")
     failed_units = ["failed" for unit in units if unit.failed]

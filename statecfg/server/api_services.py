@@ -37,7 +37,7 @@ _PAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class UnitAnswer:
+class UnitResponse:
     """A unit (see `store.units.records.UnitRow`).
 
     :param failed: a hook of the unit or of one of its relations failed
@@ -60,7 +60,7 @@ class UnitAnswer:
     since: float
 
     @classmethod
-    def of(cls, unit: UnitRow) -> UnitAnswer:
+    def of(cls, unit: UnitRow) -> UnitResponse:
         """Return a unit in the form of the API."""
         condition = unit.condition
         return cls(
@@ -82,7 +82,7 @@ class UnitAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceAnswer:
+class ServiceResponse:
     """A service of a project.
 
     :param alive: False if the service was destroyed
@@ -97,17 +97,17 @@ class ServiceAnswer:
     alive: bool
     count: int
     failed: int
-    units: Sequence[UnitAnswer]
+    units: Sequence[UnitResponse]
 
     @classmethod
-    def of(cls, project: str, service: ServiceRow, units: Iterable[UnitRow]) -> ServiceAnswer:
+    def of(cls, project: str, service: ServiceRow, units: Iterable[UnitRow]) -> ServiceResponse:
         """Return a service in the form of the API, without its units."""
         failures = [unit.condition.failed for unit in units]
         return cls(project, service.name, service.playbook, service.alive, len(failures), sum(failures), [])
 
 
 @dataclass(frozen=True, slots=True)
-class RelationAnswer:
+class RelationResponse:
     """A relation of a project.
 
     :param dying: whether it is ending
@@ -119,7 +119,7 @@ class RelationAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class ServicesAnswer:
+class ServicesResponse:
     """A page of services and their units.
 
     :param project: the project whose hosts and runs the API has
@@ -130,8 +130,8 @@ class ServicesAnswer:
     """
 
     project: str
-    services: Sequence[ServiceAnswer]
-    relations: Sequence[RelationAnswer]
+    services: Sequence[ServiceResponse]
+    relations: Sequence[RelationResponse]
     total: int
     matching: int
     next: str | None
@@ -141,9 +141,9 @@ class ServicesAnswer:
 class _Entry:
     """An entry of the list: a unit with its service, or a service without units."""
 
-    service: ServiceAnswer
+    service: ServiceResponse
     number: int
-    unit: UnitAnswer | None
+    unit: UnitResponse | None
 
     @property
     def name(self) -> str:
@@ -171,7 +171,7 @@ def _list(request: Request) -> Response:
     matching = sorted((entry for entry in everything if _matches(entry, query)), key=lambda entry: entry.position)
     following = [entry for entry in matching if after is None or entry.position > after]
     page = following[: query["limit"]]
-    answer = ServicesAnswer(
+    response = ServicesResponse(
         project=store.project,
         services=_services(page),
         relations=list(_relations(snapshots, page)),
@@ -179,7 +179,7 @@ def _list(request: Request) -> Response:
         matching=_units(matching),
         next=page[-1].name if len(following) > len(page) else None,
     )
-    return JSONResponse(asdict(answer))
+    return JSONResponse(asdict(response))
 
 
 def _position(after: str) -> Position | None:
@@ -198,8 +198,8 @@ def _entries(project: str, snapshot: Snapshot) -> Iterator[_Entry]:
         units.setdefault(unit.service, []).append(unit)
     for row in snapshot.services.values():
         own = units.get(row.name, [])
-        service = ServiceAnswer.of(project, row, own)
-        yield from (_Entry(service, unit.number, UnitAnswer.of(unit)) for unit in own)
+        service = ServiceResponse.of(project, row, own)
+        yield from (_Entry(service, unit.number, UnitResponse.of(unit)) for unit in own)
         if not own:
             yield _Entry(service, NO_UNIT, None)
 
@@ -222,30 +222,30 @@ def _has_words(entry: _Entry, words: str) -> bool:
     return all(word in everything for word in words.lower().split())
 
 
-def _services(page: Sequence[_Entry]) -> list[ServiceAnswer]:
+def _services(page: Sequence[_Entry]) -> list[ServiceResponse]:
     """Return the services of a page, each with its units there."""
-    found: dict[tuple[str, str], tuple[ServiceAnswer, list[UnitAnswer]]] = {}
+    found: dict[tuple[str, str], tuple[ServiceResponse, list[UnitResponse]]] = {}
     for entry in page:
         _, units = found.setdefault((entry.service.project, entry.service.name), (entry.service, []))
         units += [entry.unit] if entry.unit is not None else []
     return [replace(service, units=units) for service, units in found.values()]
 
 
-def _relations(snapshots: Mapping[str, Snapshot], page: Sequence[_Entry]) -> Iterator[RelationAnswer]:
+def _relations(snapshots: Mapping[str, Snapshot], page: Sequence[_Entry]) -> Iterator[RelationResponse]:
     names = {(entry.service.project, entry.service.name) for entry in page}
     for project, snapshot in snapshots.items():
         for relation in snapshot.relations:
             if any((project, service) in names for service, _ in relation.ends):
-                yield RelationAnswer(project, relation.ends, relation.dying)
+                yield RelationResponse(project, relation.ends, relation.dying)
 
 
 def _units(entries: Iterable[_Entry]) -> int:
     return sum(entry.unit is not None for entry in entries)
 
 
-def units_by_host(store: Store) -> Mapping[str, list[UnitAnswer]]:
+def units_by_host(store: Store) -> Mapping[str, list[UnitResponse]]:
     """Return host → its units. It includes only the project that the store was opened for."""
-    by_host: dict[str, list[UnitAnswer]] = {}
+    by_host: dict[str, list[UnitResponse]] = {}
     for unit in service_changes.show(store, store.project).units.values():
-        by_host.setdefault(unit.host, []).append(UnitAnswer.of(unit))
+        by_host.setdefault(unit.host, []).append(UnitResponse.of(unit))
     return by_host

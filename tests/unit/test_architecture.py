@@ -312,7 +312,7 @@ def is_document(path: Path, definition: ast.ClassDef) -> bool:
     These are dictionaries with types, the frames that hosts send (`Strict`), the facts of a host (`Document`), and the
     responses of statecfg's own API.
     """
-    responses = shown(path).startswith("server/api_") and definition.name.endswith(("Answer", "Response"))
+    responses = shown(path).startswith("server/api_") and definition.name.endswith("Response")
     return responses or not {dotted(base) for base in definition.bases}.isdisjoint(
         ("TypedDict", "Strict", "Frame", "Document")
     )
