@@ -6,7 +6,7 @@ import { role, send, want } from "./data.js";
 import { h } from "./dom.js";
 import { API, stateOf } from "./entity_links.js";
 import { choice } from "./filters.js";
-import { drawAnswer } from "./runs.js";
+import { drawResponse } from "./runs.js";
 import { content, fields, isExact } from "./schema_form.js";
 import { empty } from "./words.js";
 
@@ -38,7 +38,7 @@ export function create() {
     role === "viewer" || !types.length
       ? empty("You may not create entities.", h("p.dim", {}, "This requires the role author, and ReadWrite access to a type."))
       : h("div.filters", {}, choice("type", "Type", [["", "Select a type"], ...names])),
-    type ? drawAnswer(want(`${API}/entityTypes/${encodeURIComponent(type)}`, "entities"), createForm) : null,
+    type ? drawResponse(want(`${API}/entityTypes/${encodeURIComponent(type)}`, "entities"), createForm) : null,
   ];
 }
 
@@ -89,7 +89,7 @@ function changeForm(entity) {
     return h("div.note.change", {}, h("p", {}, "The content has numbers that a browser cannot hold exactly. Change it with `statecfg entity update`."), h("p.buttons", {}, act("close", entity.id, "Close")));
   }
   const { etag, value } = draft(entity.id);
-  return drawAnswer(want(`${API}/entityTypes/${encodeURIComponent(entity.entityType)}`, "entities"), (type) =>
+  return drawResponse(want(`${API}/entityTypes/${encodeURIComponent(entity.entityType)}`, "entities"), (type) =>
     h(
       "form.card",
       { "data-form": "change", "data-id": entity.id, "data-key": `change ${etag}` },

@@ -8,7 +8,7 @@ import { API, entityLink, numbered, quoted, stateOf, types } from "./entity_link
 import { choice, day, days, text } from "./filters.js";
 import { fold } from "./fold.js";
 import { tree } from "./hosts.js";
-import { drawAnswer, runRow, RUNS } from "./runs.js";
+import { drawResponse, runRow, RUNS } from "./runs.js";
 import { task, TASKS } from "./tasks.js";
 import { badge, code, empty, pair, tone, when } from "./words.js";
 
@@ -38,7 +38,7 @@ export function entities() {
       day("since", "changed from"),
       day("until", "to"),
     ),
-    drawAnswer(want(listed(path, query), "entities"), (page) => {
+    drawResponse(want(listed(path, query), "entities"), (page) => {
       if (!page.resultTotal && conditions.length) return empty("No entity matches these filters.");
       if (!page.resultTotal && !known.length) {
         return empty("There are no types yet, so there are no entities.", code("statecfg entity type create --help"), h("p.dim", {}, "You can also use the API. /openapi.json describes it."));
@@ -62,7 +62,7 @@ function row(entity) {
 
 export function entity(id) {
   const tasks = want(listed(TASKS, { filter: `owner==${quoted(id)}`, pageSize: PAGE }), "tasks").value?.values ?? [];
-  return drawAnswer(want(`${API}/entities/${encodeURIComponent(id)}`, "entities"), (record) => [
+  return drawResponse(want(`${API}/entities/${encodeURIComponent(id)}`, "entities"), (record) => [
     h("p.path", {}, h("a", { href: to("entities") }, "Entities"), " / ", record.id),
     h("div.title", {}, h("h1", {}, record.name), badge(stateOf(record))),
     record.message ? h("div.note.bad", {}, record.message) : null,

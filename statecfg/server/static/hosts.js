@@ -7,7 +7,7 @@ import { day, isFiltered, outcome, pages, query, text } from "./filters.js";
 import { fold } from "./fold.js";
 import { value } from "./report.js";
 import { reasons } from "./run.js";
-import { drawAnswer, runLink, runRow } from "./runs.js";
+import { drawResponse, runLink, runRow } from "./runs.js";
 import { unit } from "./services.js";
 import { badge, code, empty, pair, plural, tone, when } from "./words.js";
 
@@ -46,7 +46,7 @@ export function hosts() {
   return [
     h("div.title", {}, h("h1", {}, "Hosts")),
     h("div.filters", {}, text("find", "Find hosts", "name, tag, system"), text("playbook", "Playbook", "playbook"), outcome(), day("since", "last check-in from"), day("until", "to")),
-    drawAnswer(want(listed(HOSTS, { ...query(FILTERS), limit: PAGE }), "hosts", "runs", "services"), ({ hosts: page, total, matching, next }) => {
+    drawResponse(want(listed(HOSTS, { ...query(FILTERS), limit: PAGE }), "hosts", "runs", "services"), ({ hosts: page, total, matching, next }) => {
       if (!total) return noHosts();
       if (!page.length) return empty("No host matches these filters.");
       return [
@@ -59,7 +59,7 @@ export function hosts() {
 }
 
 export function host(name) {
-  return drawAnswer(want(`${HOSTS}/${encodeURIComponent(name)}`, "hosts", "runs", "hooks", "services"), (record) => [
+  return drawResponse(want(`${HOSTS}/${encodeURIComponent(name)}`, "hosts", "runs", "hooks", "services"), (record) => [
     h("p.path", {}, h("a", { href: to("hosts") }, "Hosts"), " / ", record.name),
     h("div.title", {}, h("h1", {}, record.name), tags(record), stateOf(record)),
     h(

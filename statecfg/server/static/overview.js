@@ -5,7 +5,7 @@ import { administrator, want } from "./data.js";
 import { h } from "./dom.js";
 import { overviewOfEntities } from "./entities.js";
 import { HOSTS, noHosts } from "./hosts.js";
-import { drawAnswer, hostLink, noRuns, runLink, runRow, RUNS } from "./runs.js";
+import { drawResponse, hostLink, noRuns, runLink, runRow, RUNS } from "./runs.js";
 import { badge, empty, plural, sign, tone, when } from "./words.js";
 
 const LAST = 8; // maximum number of last runs
@@ -15,13 +15,13 @@ export function overview() {
   if (!administrator) return forUsers();
   const runs = want(listed(RUNS, { limit: 30 }), "runs");
   return [
-    drawAnswer(runs, (list) => {
+    drawResponse(runs, (list) => {
       const going = list.runs.filter((run) => run.state === "running");
       return going.length ? [h("h2", {}, "In progress"), h("section.list", {}, going.map(runRow))] : null;
     }),
-    drawAnswer(want(listed(HOSTS, { outcome: "trouble", reasons: "true", limit: TROUBLED }), "hosts", "runs", "services"), inTrouble),
+    drawResponse(want(listed(HOSTS, { outcome: "trouble", reasons: "true", limit: TROUBLED }), "hosts", "runs", "services"), inTrouble),
     overviewOfEntities(),
-    drawAnswer(runs, (list) => {
+    drawResponse(runs, (list) => {
       const ended = list.runs.filter((run) => run.state !== "running").slice(0, LAST);
       return [h("h2", {}, "Last runs"), ended.length ? [h("section.list", {}, ended.map(runRow)), h("p", {}, h("a", { href: to("runs") }, "All runs"))] : noRuns()];
     }),

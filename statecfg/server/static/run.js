@@ -7,7 +7,7 @@ import { entityLink, API } from "./entity_links.js";
 import { outcome, pages, query, text } from "./filters.js";
 import { fold } from "./fold.js";
 import { report } from "./report.js";
-import { drawAnswer, ending, hostLink, progress, RUNS } from "./runs.js";
+import { drawResponse, ending, hostLink, progress, RUNS } from "./runs.js";
 import { badge, code, counts, cut, empty, pair, sign, span, tone, when } from "./words.js";
 
 const PAGE = 50;
@@ -17,7 +17,7 @@ const FILTERS = ["find", "outcome", "after"];
 const path = (id) => `${RUNS}/${encodeURIComponent(id)}`;
 
 export function run(id) {
-  return drawAnswer(want(listed(path(id), { ...query(FILTERS), limit: PAGE }), "runs"), (record) => {
+  return drawResponse(want(listed(path(id), { ...query(FILTERS), limit: PAGE }), "runs"), (record) => {
     const names = Object.keys(record.hosts);
     const troubled = names.filter((name) => hasProblems(record.hosts[name]));
     return [
@@ -77,7 +77,7 @@ function hostOf(record, name, opened) {
   }
   const key = `run ${record.id} ${name}`;
   const words = query(FILTERS).find.toLowerCase().split(/\s+/).filter((word) => word && !name.toLowerCase().includes(word));
-  const full = () => drawAnswer(want(`${path(record.id)}/hosts/${encodeURIComponent(name)}`), (all) => [h("p.path", {}, hostLink(name, "About this host")), report(all, key, words)]);
+  const full = () => drawResponse(want(`${path(record.id)}/hosts/${encodeURIComponent(name)}`), (all) => [h("p.path", {}, hostLink(name, "About this host")), report(all, key, words)]);
   return fold(key, opened || record.count === 1, [...head, reasons(host)], full, `fold.host.${tone(status)}`);
 }
 

@@ -15,7 +15,7 @@ export const runLink = (id, ...label) => h("a", { href: to("runs", id) }, label.
 export const hostLink = (name, ...label) => h("a", { href: to("hosts", name) }, label.length ? label : name);
 
 // Draw a response of the server, or show that it is loading or failed.
-export function drawAnswer(answer, draw) {
+export function drawResponse(answer, draw) {
   if (answer.value !== undefined && !answer.error) return draw(answer.value);
   if (answer.error) return h("p.card.alarm", {}, answer.error);
   return h("p.dim.loading", {}, "Loading…");
@@ -72,7 +72,7 @@ export function runs() {
   return [
     h("div.title", {}, h("h1", {}, "Runs")),
     h("div.filters", {}, text("host", "Host", "host"), text("playbook", "Playbook", "playbook"), outcome(), day("since", "from"), day("until", "to")),
-    drawAnswer(want(listed(RUNS, { ...query(FILTERS), limit: PAGE }), "runs"), ({ runs: list, next }) => {
+    drawResponse(want(listed(RUNS, { ...query(FILTERS), limit: PAGE }), "runs"), ({ runs: list, next }) => {
       if (!list.length) return isFiltered(FILTERS) ? empty("No run matches these filters.") : noRuns();
       return [h("section.list", {}, list.map(runRow)), pages(next, "Newest runs", "Older runs")];
     }),

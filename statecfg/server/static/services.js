@@ -5,7 +5,7 @@ import { want } from "./data.js";
 import { h } from "./dom.js";
 import { choice, isFiltered, pages, query, text } from "./filters.js";
 import { part } from "./fold.js";
-import { drawAnswer, hostLink, runLink } from "./runs.js";
+import { drawResponse, hostLink, runLink } from "./runs.js";
 import { badge, code, empty, plural, when } from "./words.js";
 
 const PAGE = 50; // units
@@ -26,7 +26,7 @@ export function services() {
       text("host", "Host", "host"),
       choice("state", "State", [["", "All states"], ["trouble", "In trouble"], ...STATES.map((name) => [name, name])]),
     ),
-    drawAnswer(want(listed("/statecfg/1.0/services", { ...query(FILTERS), limit: PAGE }), "services"), (answer) => {
+    drawResponse(want(listed("/statecfg/1.0/services", { ...query(FILTERS), limit: PAGE }), "services"), (answer) => {
       const { services: page, total, matching, next } = answer;
       if (!page.length) return isFiltered(FILTERS) || param("after") ? empty("No service or unit matches these filters.") : noServices();
       return [

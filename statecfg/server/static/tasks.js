@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { entityLink, numbered, quoted, types } from "./entity_links.js";
 import { choice, day, days, isFiltered, text } from "./filters.js";
 import { fold } from "./fold.js";
-import { drawAnswer, runLink } from "./runs.js";
+import { drawResponse, runLink } from "./runs.js";
 import { badge, empty, tone, when } from "./words.js";
 
 export const TASKS = "/statecfg/1.0/tasks";
@@ -81,7 +81,7 @@ export function tasks() {
       day("since", "from"),
       day("until", "to"),
     ),
-    drawAnswer(want(listed(TASKS, query), "tasks"), (page) => {
+    drawResponse(want(listed(TASKS, query), "tasks"), (page) => {
       if (page.resultTotal) return [h("section.list", {}, page.values.map(task)), numbered(page)];
       if (isFiltered(FILTERS)) return empty("No task matches these filters.");
       return empty("No tasks yet.", h("p.dim", {}, "A task appears here when an entity is created, changed or deleted, or when a user invokes a behavior."));
@@ -90,7 +90,7 @@ export function tasks() {
 }
 
 export function oneTask(id) {
-  return drawAnswer(want(`/api/task/${encodeURIComponent(id)}`, "tasks"), (item) => [
+  return drawResponse(want(`/api/task/${encodeURIComponent(id)}`, "tasks"), (item) => [
     h("p.path", {}, h("a", { href: to("tasks") }, "Tasks"), " / ", item.id),
     h("div.title", {}, h("h1", {}, TITLES[item.operationName] ?? item.operationName), badge(item.status)),
     h("p", {}, linked(item.operation)),
