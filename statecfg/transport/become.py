@@ -294,14 +294,14 @@ class BecomeStream:
             message = self.stderr()
             for pattern, summary, hint in _REASONS[self.become.method]:
                 if _REFUSAL.search(message) and re.search(pattern, message):
-                    return self._failed(summary, f"{hint}\n({{said}})")
+                    return self._failed(summary, f"{hint}\n({{message}})")
             time.sleep(POLL)
         if not _REFUSAL.search(self.stderr()):
             return None
         return BecomeFailed(self.host, f"{self.become.method} did not start the program", self._message())
 
     def _failed(self, summary: str, hint: str) -> BecomeFailed:
-        words = {"user": self.become.user, "method": self.become.method, "said": self._message()}
+        words = {"user": self.become.user, "method": self.become.method, "message": self._message()}
         return BecomeFailed(self.host, summary.format(**words), hint.format(**words))
 
     def _message(self) -> str:

@@ -83,7 +83,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class KeyCheck:
     """A verdict, and the lines that led to it."""
 
     verdict: Verdict
@@ -129,7 +129,7 @@ class KnownHosts:
                 self.found[name] = self.exact.get(name, []) + [e for e in self.others if e.names(name)]
             return self.found[name]
 
-    def check(self, host: str, port: int, key: HostKey) -> Answer:
+    def check(self, host: str, port: int, key: HostKey) -> KeyCheck:
         """Compare the key that a host presented with the entries.
 
         A revoked key is refused even if another entry trusts it. If there are only keys of other types, the key counts
@@ -140,17 +140,17 @@ class KnownHosts:
         entries = self.about(host, port)
         revoked = [e for e in entries if e.marker == "@revoked" and e.key == key]
         if revoked:
-            return Answer(Verdict.REVOKED, tuple(revoked))
+            return KeyCheck(Verdict.REVOKED, tuple(revoked))
         plain = [e for e in entries if not e.marker]
         same = [e for e in plain if e.key == key]
         if same:
-            return Answer(Verdict.TRUSTED, tuple(same))
+            return KeyCheck(Verdict.TRUSTED, tuple(same))
         if plain:
-            return Answer(Verdict.CHANGED, tuple([e for e in plain if e.key.key_type == key.key_type] or plain))
+            return KeyCheck(Verdict.CHANGED, tuple([e for e in plain if e.key.key_type == key.key_type] or plain))
         authorities = [e for e in entries if e.marker == "@cert-authority"]
         if authorities:
-            return Answer(Verdict.AUTHORITY, tuple(authorities))
-        return Answer(Verdict.UNKNOWN)
+            return KeyCheck(Verdict.AUTHORITY, tuple(authorities))
+        return KeyCheck(Verdict.UNKNOWN)
 
     def key_types(self, host: str, port: int = DEFAULT_PORT) -> list[str]:
         """Return the types of the known keys of a host, which a handshake should request first."""
