@@ -1,6 +1,6 @@
 """Frames between the controller and a worker: many streams over one socket, in both directions.
 
-A frame has a kind, the number of its stream, and a limited length. The sender of data needs credit: the receiver grants
+A frame has a type, the number of its stream, and a limited length. The sender of data needs credit: the receiver grants
 it again after the data were used. So a slow host fills no memory, and does not delay the others.
 """
 
@@ -38,11 +38,11 @@ class ChannelEnded(StatecfgError):
 class Frame(NamedTuple):
     """One frame.
 
-    :param kind: CONTROL (JSON), DATA (of a program's stdin or stdout) or STDERR (the newest bytes of it)
+    :param type: CONTROL (JSON), DATA (of a program's stdin or stdout) or STDERR (the newest bytes of it)
     :param stream: the number of the stream or connection; 0 for the channel itself
     """
 
-    kind: int
+    type: int
     stream: int
     payload: bytes
 
@@ -65,14 +65,14 @@ class Channel:
         """Send a control frame; see `send`."""
         self.send(CONTROL, stream, json.dumps(message).encode())
 
-    def send(self, kind: int, stream: int, payload: bytes) -> None:
+    def send(self, frame_type: int, stream: int, payload: bytes) -> None:
         """Send one frame.
 
         :raises ChannelEnded: the channel has ended
         """
-        if len(payload) > LONGEST[kind]:
+        if len(payload) > LONGEST[frame_type]:
             raise ChannelEnded(f"a frame of {len(payload)} bytes is too long")
-        rest = memoryview(_HEADER.pack(kind, stream, len(payload)) + payload)
+        rest = memoryview(_HEADER.pack(frame_type, stream, len(payload)) + payload)
         with self._sending:
             deadline = time.monotonic() + DEAD
             while rest:
@@ -148,15 +148,15 @@ def _complete(data: bytearray) -> Iterator[Frame]:
     :raises ChannelEnded: a frame is invalid
     """
     while len(data) >= _HEADER.size:
-        kind, stream, length = _HEADER.unpack_from(data)
-        if length > LONGEST.get(kind, -1):
-            raise ChannelEnded(f"it sent an invalid frame: kind {kind}, {length} bytes")
+        frame_type, stream, length = _HEADER.unpack_from(data)
+        if length > LONGEST.get(frame_type, -1):
+            raise ChannelEnded(f"it sent an invalid frame: type {frame_type}, {length} bytes")
         end = _HEADER.size + length
         if len(data) < end:
             return
         payload = bytes(data[_HEADER.size : end])
         del data[:end]
-        yield Frame(kind, stream, payload)
+        yield Frame(frame_type, stream, payload)
 
 
 def message(frame: Frame) -> dict[str, Any]:
@@ -173,12 +173,12 @@ def message(frame: Frame) -> dict[str, Any]:
     return content
 
 
-def field(content: Mapping[str, Any], name: str, kind: type[T]) -> T:
+def field(content: Mapping[str, Any], name: str, value_type: type[T]) -> T:
     """Return a field of a control frame.
 
     :raises ChannelEnded: it is missing or has another type
     """
     value = content.get(name)
-    if type(value) is not kind:
+    if type(value) is not value_type:
         raise ChannelEnded(f"it sent a control frame without a valid {name!r}")
     return value

@@ -15,7 +15,7 @@ from statecfg.engines.link import Link
 
 OURS = "STATECFG_"  # environment variables that set our options; one may contain a secret
 ENDED = 2.0  # seconds in which a process whose socket is closed has ended
-SAID = 500  # bytes of its output in messages
+LARGEST_MESSAGE = 500  # bytes of its output in messages
 
 
 class ProcessWorkers:
@@ -68,7 +68,7 @@ def _describe(process: subprocess.Popen[bytes], output: IO[bytes]) -> str:
         return ""
     how = f"it was killed by signal {-status}" if status < 0 else f"it ended with exit status {status}"
     output.seek(0, os.SEEK_END)
-    output.seek(max(0, output.tell() - SAID))
+    output.seek(max(0, output.tell() - LARGEST_MESSAGE))
     message = output.read().decode("utf-8", "replace").strip()
     return how + (f": {message}" if message else "")
 

@@ -55,14 +55,14 @@ class _Relay:
         :raises ChannelEnded: it is invalid
         """
         number = frame.stream
-        if frame.kind == CONTROL:
+        if frame.type == CONTROL:
             self._control(number, message(frame))
-        elif frame.kind == DATA:
+        elif frame.type == DATA:
             stream = self.streams.get(number)
             if stream is not None:  # otherwise it was closed meanwhile
                 stream.receive(frame.payload)
         else:
-            raise ChannelEnded(f"it sent a frame of kind {frame.kind}")
+            raise ChannelEnded(f"it sent a frame of type {frame.type}")
 
     def _control(self, number: int, content: Mapping[str, Any]) -> None:
         match content:

@@ -77,7 +77,7 @@ class Worker:
     ) -> tuple[int, dict[str, Any]]:
         """Send a question; return its number and the answer.
 
-        :param answer: the kind of the answer
+        :param answer: the type of the answer
         :raises TransportError: the worker reports an error instead, or is lost
         """
         future: Future[dict[str, Any]] = Future()
@@ -97,7 +97,7 @@ class Worker:
             self._streams.pop(number, None)
         raise _error(host, content)
 
-    def send(self, host: str, kind: int, number: int, payload: bytes | dict[str, Any]) -> None:
+    def send(self, host: str, frame_type: int, number: int, payload: bytes | dict[str, Any]) -> None:
         """Send a frame.
 
         :raises WorkerLost: the worker is gone
@@ -106,7 +106,7 @@ class Worker:
             if isinstance(payload, dict):
                 self._channel.tell(number, payload)
             else:
-                self._channel.send(kind, number, payload)
+                self._channel.send(frame_type, number, payload)
         except ChannelEnded as problem:
             self.end(str(problem))
             raise self.lost(host) from problem
@@ -149,7 +149,7 @@ class Worker:
             self.end(str(problem))
 
     def _take(self, frame: Frame) -> None:
-        content = message(frame) if frame.kind == CONTROL else {}
+        content = message(frame) if frame.type == CONTROL else {}
         if not self._hello.done():
             if content.get("is") != "worker":
                 raise ChannelEnded("it is not a worker of statecfg")
@@ -272,7 +272,7 @@ class RemoteStream:
 
         :raises ChannelEnded: it is invalid
         """
-        if frame.kind == CONTROL and content.get("is") in ("failed", "unwritable"):
+        if frame.type == CONTROL and content.get("is") in ("failed", "unwritable"):
             problem = _error(self.host, content)
             if content["is"] == "failed":
                 self.broke(problem)
@@ -282,12 +282,12 @@ class RemoteStream:
                     self.changed.notify_all()
             return
         with self.changed:
-            if frame.kind == DATA:
+            if frame.type == DATA:
                 self.chunks.append(frame.payload)
                 self.room -= len(frame.payload)
                 if self.room < 0 or not frame.payload:
                     raise ChannelEnded("it sends more than the window allows")
-            elif frame.kind != CONTROL:
+            elif frame.type != CONTROL:
                 self.errors = frame.payload
             elif content.get("is") == "credit":
                 self.credit += field(content, "bytes", int)

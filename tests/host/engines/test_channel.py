@@ -106,8 +106,8 @@ def frame(kind: int, stream: int, payload: bytes, length: int | None = None) -> 
 
 
 WRONG = {
-    "another kind": (frame(9, 1, b""), "it sent an invalid frame: kind 9, 0 bytes"),
-    "a length of 4 GiB": (frame(DATA, 1, b"", 0xFFFFFFFF), "it sent an invalid frame: kind 2, 4294967295 bytes"),
+    "another type": (frame(9, 1, b""), "it sent an invalid frame: type 9, 0 bytes"),
+    "a length of 4 GiB": (frame(DATA, 1, b"", 0xFFFFFFFF), "it sent an invalid frame: type 2, 4294967295 bytes"),
     "no JSON": (frame(CONTROL, 1, b"{"), "it sent a control frame that is not a JSON object"),
     "deep JSON": (frame(CONTROL, 1, b"[" * 100_000), "it sent a control frame that is not a JSON object"),
     "its end": (b"", "it closed the connection"),
