@@ -168,7 +168,7 @@ def test_a_host_whose_former_executor_keeps_the_lock_is_unknown(
     report = done.host()
     assert report["status"] == "unknown", report
     assert "was lost: it was killed by signal 9" in report["error"]["summary"]
-    assert done.kinds().count("connecting") == 1
+    assert done.event_names().count("connecting") == 1
     processes.wait_until(lambda: not rig.executors(target), 60, "the end of the former executor")
     assert not target.path(place).exists()
     assert rig.run(target, definition).host()["status"] == "ok"

@@ -76,4 +76,4 @@ def test_host_does_not_read_a_file_to_find_out_which_content_it_lacks(disk: Host
     record(disk, rig.PLAYBOOK, large=content)
     done = rig.run(disk, definition)
     assert done.outcomes() == {f"file:{DISK}/large": "unchanged"}
-    assert "uploading" not in done.kinds()
+    assert "uploading" not in done.event_names()
