@@ -32,7 +32,7 @@ ENDINGS = (".yml", ".yaml")
 @click.option("--check", is_flag=True, help="Write nothing. Exit with 2 if a file would change.")
 @click.option("--diff", is_flag=True, help="Show the differences.")
 def command(files: tuple[str, ...], check: bool, diff: bool) -> int:
-    """Lay out YAML files: two spaces for each level, lists indented, one space after colons and dashes.
+    """Format YAML files: two spaces for each level, lists indented, one space after colons and dashes.
 
     Comments, blank lines, order, quotes and line breaks stay. Without arguments, this concerns all YAML files in the
     project's playbooks/, and its inventory if that is a YAML file in statecfg's own format.
