@@ -25,12 +25,10 @@ from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.job import Job
 from statecfg.run.options import Access, Expected, Limits
 from statecfg.run.report_model import Host as HostData
-from statecfg.run.report_model import Report
+from statecfg.run.report_model import Report, make_report
 from statecfg.run.sessions import Sessions
 
 __all__ = ["Access", "Event", "Expected", "Limits", "Options", "Report", "RunHooks", "run"]
-
-FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -271,10 +269,4 @@ def _more(job: Job, options: Options) -> Mapping[str, Any]:
 
 def _report(order: CommonRequest, playbook: str, hosts: Mapping[str, HostData]) -> Report:
     """Return the report of the run so far."""
-    return {
-        "format": FORMAT,
-        "run": order.run,
-        "mode": order.mode,
-        "playbook": playbook,
-        "hosts": dict(hosts),
-    }
+    return make_report(order.run, order.mode, playbook, dict(hosts))
