@@ -37,7 +37,7 @@ VERBS = {
     "run-history": ("run_history", "Show the runs that hosts recorded: who, when, what."),
     "facts": ("facts", "Show facts about hosts: system, kernel, memory, Python."),
     "graph": ("graph", "Draw the requirements between resources, as text or as a picture."),
-    "explain": ("explain", "Explain a node, a variable or a host: where it comes from, and why."),
+    "explain": ("explain", "Explain a node, a variable or a host: where it is defined, and what determines it."),
     "roles": ("roles", "Show roles and their parameters."),
     "inventory": ("inventory", "Show hosts, groups and variables, and where each value comes from."),
     "hosts": ("hosts", "Show the hosts in the store; tag them, bind playbooks to them, forget them."),

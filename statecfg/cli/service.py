@@ -78,7 +78,7 @@ def show(opened: ServiceStore, name: str, settings: bool, reveal: bool) -> Resul
     help="Host of the unit. Default: the host that has the fewest units of the service.",
 )
 def add_unit(opened: ServiceStore, service: str, host: str | None) -> str:
-    """Add a unit to a service. A host may have several, and keeps them even if the pattern does not name the host."""
+    """Add a unit to a service. A host can have several units, and keeps them if the pattern does not match the host."""
     from statecfg.playbook.inventory import LOCAL
     from statecfg.store import services
 
@@ -177,8 +177,8 @@ def get(opened: ServiceStore, service: str, key: str | None) -> Result:
 def resolved(store: str | None, /, unit: str, retry: bool, **values: Any) -> int:
     """Resolve the failed hooks of a unit after you fixed the cause.
 
-    Without --retry, the failed hooks count as done, without the settings that they would have made. With --retry, they
-    run again.
+    Without --retry, the failed hooks count as done, and their changes of settings are lost. With --retry, they run
+    again.
     """
     how: ConnectionOptions = take(ConnectionOptions, values)
     output: Output = take(Output, values)
