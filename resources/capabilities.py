@@ -20,7 +20,7 @@ def capabilities(
     """Manage the capabilities of a program, so that it can do single things that otherwise only root can do.
 
     The file has exactly these capabilities. An update of its package removes them, and the next apply sets them again.
-    If a required node of the same run writes the file anew or changes its mode or owner, statecfg sets them again.
+    If a required node of the same run rewrites the file or changes its mode or owner, statecfg sets them again.
 
     Undo: the program gets its former capabilities, or none. If others have changed them since, they stay.
 

@@ -31,7 +31,7 @@ def compose_project(
     """Manage the containers of a compose project, with podman-compose or ``docker compose``.
 
     The host's own tool reads the files, and statecfg compares the result with the containers, service by service. It
-    creates the containers of a service anew if its definition differs. If a required node changes something in the
+    recreates the containers of a service if its definition differs. If a required node changes something in the
     directory of the project, the node is known after it. Declare the files with `file` nodes.
 
     Values of variables are in no report. podman-compose gives the values in ``environment`` to podman as arguments,

@@ -35,7 +35,7 @@ def container(
     """Manage a container of podman or docker. For containers that systemd runs, see `quadlet`.
 
     statecfg stores the options in a label of the container, without the values of variables. If an option, a variable
-    or the image differs, statecfg creates the container anew; the plan shows the difference. What the container wrote
+    or the image differs, statecfg recreates the container; the plan shows the difference. What the container wrote
     outside of volumes is lost then. The image must be on the host: declare and require a `container_image`.
 
     statecfg changes no container that it did not create, unless `replace` is true. `restart_on` restarts the container.

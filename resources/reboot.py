@@ -28,8 +28,8 @@ def reboot(
     there is `known after` a reboot that it requires. Let such nodes require the reboot.
 
     The node fails if the host does not shut down, or if the path in `when_exists` still exists afterwards. If the host
-    does not come back, its status is `unknown`, and the next run does what was not done. Hosts need SSH: statecfg can't
-    reboot the machine that it runs on. Nothing can be undone.
+    does not come back, its status is `unknown`, and the next run performs the remaining steps. Hosts need SSH: statecfg
+    can't reboot the machine that it runs on. A reboot can't be undone.
 
     :param name: why the host reboots; reports and requirements use this name
     :param when_exists: the reboot is due if this path exists, such as ``/run/reboot-required`` on Debian and Ubuntu

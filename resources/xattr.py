@@ -24,7 +24,7 @@ def xattr(
     """Manage one extended attribute of a file or directory.
 
     Several of these nodes can manage one path; each of them then needs its own `provides`. If a required node of the
-    same run writes the file anew or changes its mode or owner, statecfg sets the attribute again.
+    same run rewrites the file or changes its mode or owner, statecfg sets the attribute again.
 
     Undo: the attribute gets its former value, or is removed. If others have changed it since, it stays.
 

@@ -68,7 +68,7 @@ LIMITS = (
     ("statecfg.run.saved.plan_file", "LARGEST", "size of a saved plan", "bytes"),
     ("statecfg.playbook.project", "LARGEST", "size of statecfg.toml", "bytes"),
     ("statecfg.store.sqlite", "BUSY", "time to wait for another writer of the store", "s"),
-    ("statecfg.store.leases", "LEASE", "lease on a lock in PostgreSQL; it expires unless its holder renews it", "s"),
+    ("statecfg.store.leases", "LEASE", "lease on a lock in PostgreSQL; without renewal, it expires", "s"),
     ("statecfg.store.runs", "KEPT", "runs in the store's history; older ones are deleted", ""),
     ("statecfg.playbook.secrets", "SHORTEST", "minimum length of a secret, in characters", ""),
     ("statecfg.playbook.secrets", "LARGEST", "size of the file of a secret", "bytes"),
@@ -291,13 +291,13 @@ def section(found: click.Command, verb: str, mark: str) -> str:
 def option(item: click.Option) -> tuple[str, str, str]:
     """Return the row of an option."""
     names = ", ".join(f"`{name}`" for name in item.opts)
-    value = "" if item.is_flag or item.count else f" {item.metavar or choices(item)}"
+    value = "" if item.is_flag or item.count else " " + (item.metavar or choices(item)).replace("|", "\\|")
     return names + value, cell(item.help or ""), f"`{item.envvar}`" if item.envvar else ""
 
 
 def choices(item: click.Option) -> str:
     """Return the choices or the type of an option that has no metavar."""
-    return "\\|".join(item.type.choices) if isinstance(item.type, click.Choice) else item.type.name.upper()
+    return "|".join(item.type.choices) if isinstance(item.type, click.Choice) else item.type.name.upper()
 
 
 def environment() -> str:

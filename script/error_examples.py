@@ -1,4 +1,4 @@
-"""Run the examples in docs/errors/ and write their output into the pages. Run it with script/docs --examples.
+"""Run the examples in docs/errors/ and write their output into the pages. `script/docs --examples [CODE…]` runs this.
 
 A section contains the files of a small project and one block of commands. The first line of each file contains its
 name. Files that begin with #! are executable. Each section runs in a new project.
@@ -12,7 +12,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,15 +28,20 @@ PLAIN = re.compile(r"statecfg [^|;&<>$()`]*")  # a command that needs no shell
 Runner = Callable[[list[str], Path, dict[str, str]], str]
 
 
-def refreshed(text: str, run: Runner | None = None) -> str:
+def refreshed(text: str, run: Runner | None = None, codes: Collection[str] = ()) -> str:
     """Return a page with the current output of its commands.
 
     :param text: the page
     :param run: the function that runs commands that need no shell
+    :param codes: the error codes whose sections change; empty for all
     """
     head, *sections = SECTION.split(text)
+
+    def refresh(part: str) -> str:
+        return section(part, run) if not codes or part[:6] in codes else part
+
     with ThreadPoolExecutor(max(2, len(os.sched_getaffinity(0)))) as pool:
-        return "## ".join([head, *pool.map(lambda part: section(part, run), sections)])
+        return "## ".join([head, *pool.map(refresh, sections)])
 
 
 def section(text: str, run: Runner | None) -> str:
@@ -97,15 +102,22 @@ def output(command: str, root: Path, project: Path, run: Runner | None) -> str:
     return shown.replace(str(root), "").replace(f"of user {os.geteuid()}", "of user 1000")
 
 
-def run() -> None:
-    """Update the pages whose output has changed, and print their paths."""
-    for page in sorted(PAGES.glob("*.md")):
-        before = page.read_text(encoding="utf-8")
-        after = refreshed(before)
+def run(codes: Collection[str]) -> None:
+    """Update the pages whose output has changed, and print their paths.
+
+    :param codes: the error codes whose examples run; empty for all
+    """
+    pages = {page: page.read_text(encoding="utf-8") for page in sorted(PAGES.glob("*.md"))}
+    known = {part[:6] for text in pages.values() for part in SECTION.split(text)[1:]}
+    unknown = sorted(set(codes) - known)
+    if unknown:
+        raise SystemExit(f"docs/errors/ has no section for {', '.join(unknown)}")
+    for page, before in pages.items():
+        after = refreshed(before, codes=codes)
         if after != before:
             page.write_text(after, encoding="utf-8")
             sys.stdout.write(f"wrote {page.relative_to(ROOT)}\n")
 
 
 if __name__ == "__main__":
-    run()
+    run(sys.argv[1:])

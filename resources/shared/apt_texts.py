@@ -51,7 +51,7 @@ def check_repository(attrs: records.Attrs) -> None:
     if not all(exact) and not attrs.get("components"):
         raise ValueError("components is required, such as [main]; or let the suite end with /, if there are none")
     if sum(attrs.get(name) is not None for name in ("key", "key_source", "signed_by")) > 1:
-        raise ValueError("key, key_source and signed_by exclude each other")
+        raise ValueError("key, key_source and signed_by can't be combined")
     if hasattr(attrs.get("key"), "reveal"):
         raise PublicSecret("the key of a repository is public: write it as it is", "key")
     if attrs.get("key"):

@@ -14,7 +14,7 @@ from statecfg.resources.shared import engines, images, records
 from statecfg.resources.shared import software_records as memories
 from statecfg.resources.shared.engines import key
 
-# The options that the label of a container has. A container whose options differ is created anew.
+# The options that the label of a container has. A container whose options differ is recreated.
 OPTIONS = (
     "image", "command", "entrypoint", "env", "ports", "volumes", "network", "restart", "labels", "user", "workdir",
     "hostname", "arguments",
@@ -88,7 +88,7 @@ def create(
     stop_timeout: int = 10,
     dropped: list[str] | None = None,
 ) -> Result:
-    """Create a container, or create it anew: the former one is removed as soon as the new one exists.
+    """Create a container, or recreate it: the former one is removed as soon as the new one exists.
 
     :param wanted: its options
     :param new_values: the variables whose values change
@@ -173,7 +173,7 @@ def _new_values(attrs: records.Attrs, now: records.Fields | None, world: World) 
 def _create_action(
     attrs: records.Attrs, now: records.Fields | None, image_id: str | None, world: World
 ) -> Action | None:
-    """Return the action that creates a container, or creates it anew; None if it is as wanted."""
+    """Return the action that creates or recreates a container; None if it is as wanted."""
     engine, name, wanted, values = attrs["engine"], attrs["name"], options(attrs), _new_values(attrs, now, world)
     same = now is not None and all(now.get(option) == wanted.get(option) for option in OPTIONS)
     if now is not None and same and not values and now.get("image_id") == image_id:

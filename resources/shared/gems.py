@@ -83,7 +83,7 @@ def directories(attrs: records.Attrs, world: World) -> tuple[str, str]:
     lines = answer.text.splitlines()
     if answer.status or len(lines) != 4:
         why = (answer.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[0]
-        raise CheckError("Ruby doesn't tell its directory of gems: %s; require the package with ruby" % why)
+        raise CheckError("can't find Ruby's gem directory: %s; require the package with ruby" % why)
     return (lines[2], lines[3]) if attrs.get("user_install") else (lines[0], lines[1])
 
 
@@ -102,7 +102,7 @@ def installed(world: World, name: str, directory: str) -> list[str]:
             path = posixpath.join(place, entry)
             stub = _STUB.search(world.read(path))
             if stub is None:
-                raise CheckError("%s doesn't tell the name and version of its gem; install this gem again" % path)
+                raise CheckError("%s has no gem name or version; install this gem again" % path)
             if stub.group(1) == name.encode():  # the name of another gem can begin with this name
                 found.add(stub.group(2).decode())
     return sorted(found)

@@ -26,7 +26,7 @@ def values(host: World) -> dict[str, records.Fields]:
             loaded.setdefault(name, {"value": " ".join(value.split())})
     if not loaded:
         errors = probe.errors.decode("utf-8", "replace").strip()
-        raise CheckError("sysctl does not list the settings of the kernel: %s" % (errors or "no output"))
+        raise CheckError("`sysctl` failed: %s" % (errors or "no output"))
     return loaded
 
 

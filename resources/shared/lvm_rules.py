@@ -7,7 +7,7 @@ import re
 from statecfg.remote.graph.wrong_values import Wrong, show
 from statecfg.resources.shared import lvm, paths, records
 
-# Names and parts of names that LVM keeps for itself. Source: lvm(8).
+# Names and parts of names that LVM reserves. Source: lvm(8).
 _RESERVED = re.compile(
     r"(snapshot|pvmove)|.*_(cdata|cmeta|corig|cpool|cvol|iorig|mimage|mlog|rimage|rmeta|tdata|tmeta|vdata|vorigin|wcorig)"
 )
@@ -49,7 +49,7 @@ def check_volume(attrs: records.Attrs) -> None:
     _check_name(attrs["name"], "name")
     _check_name(attrs["volume_group"], "volume_group")
     if _RESERVED.match(attrs["name"]):
-        raise Wrong(f"name: LVM keeps {show(attrs['name'])} for itself", "choose another name")
+        raise Wrong(f"name: LVM reserves the name {show(attrs['name'])}", "choose another name")
     allowed = ("name", "volume_group", "remove_content", "resize_filesystem", "absent")
     paths.refuse_with_absent(attrs, allowed)
     size = attrs.get("size")

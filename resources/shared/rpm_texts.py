@@ -53,7 +53,7 @@ def check_repository(attrs: records.Attrs, settings: tuple[str, ...], manual: st
     for uri in attrs.get("baseurl") or [attrs.get("metalink") or attrs.get("mirrorlist")]:
         check_uri(uri)
     if sum(attrs.get(name) is not None for name in ("key", "key_source", "gpgkey")) > 1:
-        raise ValueError("key, key_source and gpgkey exclude each other")
+        raise ValueError("key, key_source and gpgkey can't be combined")
     if hasattr(attrs.get("key"), "reveal"):
         raise PublicSecret("the key of a repository is public: write it as it is", "key")
     if attrs.get("key"):

@@ -102,7 +102,7 @@ def check(node: Node, world: World, facet: str, field: str, wanted: str | None, 
     if stat.kind not in file_types:
         paths.refuse(path, stat, " or ".join(paths.FILE_TYPES[file_type] for file_type in file_types))
     now = (world.entry(facet, path) or {}).get(field)
-    # A file that this run writes anew, or whose owner it changes, may lose the value.
+    # A file that this run rewrites, or whose owner it changes, may lose the value.
     return bool(now != wanted or (stat.identity is None and wanted is not None))
 
 

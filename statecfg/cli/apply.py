@@ -40,12 +40,12 @@ def command(source: str, project: str | None, yes: bool, no_hooks: bool, store: 
     node types, inventory, variables, secrets or the version of statecfg. If a host has changed since the plan was made,
     statecfg refuses this host and continues with the others.
 
-    What an earlier apply created and the playbook no longer defines stays, unless you use --prune or set `prune: true`
-    in the playbook. statecfg refuses a host (exit 5) if something protected would be removed, or more than half of its
-    managed resources without --yes on the command line.
+    Resources that an earlier apply created and the playbook no longer defines stay. --prune, or `prune: true` in the
+    playbook, removes them. statecfg refuses a host (exit 5) if the run would remove a protected resource there, or
+    without --yes on the command line more than half of its managed resources.
 
-    statecfg lists hosts that the playbook was applied to and no longer names, with what it owns there and the command
-    that removes it. --prune-hosts with --yes removes it after an apply that succeeded on all other hosts.
+    If the playbook was applied to a host and no longer names it, statecfg lists the host with its resources and the
+    command that removes them. --prune-hosts with --yes removes them after an apply that succeeded on all other hosts.
 
     Ctrl-C starts nothing new and waits for running actions; a second Ctrl-C exits immediately.
     """

@@ -46,7 +46,7 @@ def command(
     no_color: bool,
     **values: Any,
 ) -> int:
-    """Explain a node, a variable or a host: where it is defined, and why it is as it is.
+    """Explain a node, a variable or a host: where it is defined, and what determines it.
 
     For a node: the role that declares it, what it requires, what requires it, and why; and the automatic requirements
     that would have closed a cycle. For a variable: the value on each host, and what it overrides. For a host: its plays

@@ -32,10 +32,10 @@ ENDINGS = (".yml", ".yaml")
 @click.option("--check", is_flag=True, help="Write nothing. Exit with 2 if a file would change.")
 @click.option("--diff", is_flag=True, help="Show the differences.")
 def command(files: tuple[str, ...], check: bool, diff: bool) -> int:
-    """Lay out YAML files: two spaces for each level, lists indented, one space after colons and dashes.
+    """Format YAML files: two spaces for each level, lists indented, one space after colons and dashes.
 
-    Comments, blank lines, order, quotes and line breaks stay. Without arguments, this concerns all YAML files in the
-    project's playbooks/, and its inventory if that is a YAML file in statecfg's own format.
+    Comments, blank lines, order, quotes and line breaks stay. Without arguments, formats all YAML files in the
+    project's playbooks/, and the inventory if it is a YAML file in statecfg's own format.
 
     A file is replaced in one step, and only if its data stays the same. If a file is not valid YAML, nothing is
     written, and the exit status is 5.

@@ -40,7 +40,7 @@ def command(
 
     Resources are arranged in layers. The resources of a layer can be applied concurrently once the earlier layers are
     done. Hosts with the same graph are drawn once. `⇠`, or a dotted line, marks a requirement that is not in the
-    playbook: statecfg adds it because one resource needs another, such as a file its directory.
+    playbook: statecfg adds it because one resource needs another: for example, a file needs its directory.
 
     Resources that depend on facts of a host are drawn only with --facts.
     """

@@ -37,7 +37,7 @@ VERBS = {
     "run-history": ("run_history", "Show the runs that hosts recorded: who, when, what."),
     "facts": ("facts", "Show facts about hosts: system, kernel, memory, Python."),
     "graph": ("graph", "Draw the requirements between resources, as text or as a picture."),
-    "explain": ("explain", "Explain a node, a variable or a host: where it comes from, and why."),
+    "explain": ("explain", "Explain a node, a variable or a host: where it is defined, and what determines it."),
     "roles": ("roles", "Show roles and their parameters."),
     "inventory": ("inventory", "Show hosts, groups and variables, and where each value comes from."),
     "hosts": ("hosts", "Show the hosts in the store; tag them, bind playbooks to them, forget them."),
@@ -50,7 +50,7 @@ VERBS = {
     "serve": ("serve", "Serve the entity API and the page that shows hosts, runs and entities."),
     "service": ("service", "Show services, units and relations; change settings, resolve failures."),
     "store": ("store", "Maintain the controller's database: check, back up, migrate."),
-    "fmt": ("fmt", "Lay out YAML files; keep comments, order and blank lines."),
+    "fmt": ("fmt", "Format YAML files; keep comments, order and blank lines."),
     "schema": ("schema", "Print JSON Schemas, from which editors learn what a file can contain."),
     "completion": ("completion", "Print a shell completion script."),
 }
@@ -99,7 +99,7 @@ class Verbs(click.Group):
         with formatter.section("Exit status"):
             formatter.write_text(
                 "0 done · 1 a resource or hook failed · 2 changes pending (verify, or with --detailed-exitcode) · 3 an "
-                "outcome is unknown · 4 a host could not be reached · 5 bad input, nothing was touched · 6 the saved "
+                "outcome is unknown · 4 a host could not be reached · 5 bad input, no host was changed · 6 the saved "
                 "plan is stale · 7 another run has locked the host · 8 the store failed · 74 the report could not be "
                 "written · 129, 130, 143 ended by SIGHUP, Ctrl-C, SIGTERM"
             )
@@ -188,7 +188,7 @@ def _misused(problem: click.ClickException, words: Sequence[str], streams: Seque
     wrong, help = problem.format_message(), f"`{about} --help` shows what the command takes"
     if _wants_json(words):
         _as_json(words, streams, [{"code": "usage", "summary": wrong, "detail": "", "help": help, "places": []}])
-    lines = failure_lines("wrong command line; nothing was touched", wrong, help)
+    lines = failure_lines("wrong command line; no host was changed", wrong, help)
     stream.write(lines, sys.stderr, stream.coloured(sys.stderr, "--no-color" in words))
     return exit_codes.BAD_INPUT
 

@@ -56,7 +56,7 @@ class ConnectionOptions:
     :param lock_timeout: seconds to wait for another run on a host
     :param connect_rate: maximum number of new connections per second; None for no limit
     :param verify_content: read the content of all files on the hosts
-    :param engine: where the connections to hosts are
+    :param engine: which processes hold the connections to hosts
     """
 
     forks: int | None = None
@@ -122,7 +122,7 @@ def take(cls: type[Any], values: dict[str, Any]) -> Any:
 def taken(values: dict[str, Any]) -> tuple[Selection, ConnectionOptions, OutputOptions]:
     """Remove the options of a run on hosts from click's values, and return them.
 
-    :raises click.UsageError: two of them exclude each other
+    :raises click.UsageError: two of them can't be combined
     """
     chosen, how, output = take(Selection, values), take(ConnectionOptions, values), take(OutputOptions, values)
     if output.json and output.json_lines:
@@ -258,7 +258,7 @@ conversation = _all(
         type=click.FloatRange(0.01, 10_000),
         help="Maximum number of hosts to connect to per second. Default: no limit.",
     ),
-    _option("--engine", metavar="ENGINE", help="What connects: threads (default), processes[:N], tls://HOST:PORT."),
+    _option("--engine", metavar="ENGINE", help="How to connect: threads (default), processes[:N], tls://HOST:PORT."),
     _option(
         "-b",
         "--become",

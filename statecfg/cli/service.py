@@ -25,7 +25,7 @@ statecfg service relate web:db db:db           relate two services
 statecfg service resolved db/0 --retry         run the failed hook again
 statecfg service log db/0                      the output of its hooks
 """
-_LATER = "The next `statecfg apply {}` acts on it."
+_LATER = "The next `statecfg apply {}` makes this change."
 
 
 @click.group("service", cls=StoreGroup, opens=ServiceStore, examples=EXAMPLES)
@@ -49,11 +49,11 @@ def listed(opened: ServiceStore) -> Result:
 @command.verb("show", "statecfg service show db\nstatecfg service show db/0 --settings --json", JSON, COLOR)
 @click.argument("name", metavar="SERVICE|UNIT", shell_complete=options.offer_services_and_units)
 @click.option("--settings", is_flag=True, help="Also show the relation settings of the unit.")
-@click.option("--reveal", is_flag=True, help="Do not mask settings whose keys sound like secrets.")
+@click.option("--reveal", is_flag=True, help="Do not mask settings whose names look like secrets (password, token, …).")
 def show(opened: ServiceStore, name: str, settings: bool, reveal: bool) -> Result:
     """Show a service with its settings, or a unit with its relations.
 
-    A relation setting is masked if its key sounds like a secret: password, token, key and so on. Options of type
+    A relation setting is masked if its name looks like a secret: password, token, key and so on. Options of type
     secret are always masked; the store does not contain them.
     """
     from statecfg.store import services
@@ -78,7 +78,7 @@ def show(opened: ServiceStore, name: str, settings: bool, reveal: bool) -> Resul
     help="Host of the unit. Default: the host that has the fewest units of the service.",
 )
 def add_unit(opened: ServiceStore, service: str, host: str | None) -> str:
-    """Add a unit to a service. A host may have several, and keeps them even if the pattern does not name the host."""
+    """Add a unit to a service. A host can have several units, and keeps them if the pattern does not match the host."""
     from statecfg.playbook.inventory import LOCAL
     from statecfg.store import services
 
@@ -131,7 +131,7 @@ def unrelate(opened: ServiceStore, one: str, other: str | None) -> str:
     if not services.unrelate(opened.store, opened.name, ends):
         raise opened.no_relation(ends)
     playbooks = sorted({opened.file(opened.service(name)) for name, _ in ends})
-    return f"{' '.join(filter(None, (one, other)))}: will be ended. {_LATER.format(' and '.join(playbooks))}"
+    return f"{' '.join(filter(None, (one, other)))}: will be removed. {_LATER.format(' and '.join(playbooks))}"
 
 
 @command.verb("set", "statecfg service set db title=Blog size=3\nstatecfg service set db title=")
@@ -177,8 +177,8 @@ def get(opened: ServiceStore, service: str, key: str | None) -> Result:
 def resolved(store: str | None, /, unit: str, retry: bool, **values: Any) -> int:
     """Resolve the failed hooks of a unit after you fixed the cause.
 
-    Without --retry, the failed hooks count as done, without the settings that they would have made. With --retry, they
-    run again.
+    Without --retry, the failed hooks count as done, and their changes of settings are lost. With --retry, they run
+    again.
     """
     how: ConnectionOptions = take(ConnectionOptions, values)
     output: OutputOptions = take(OutputOptions, values)

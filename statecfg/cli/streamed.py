@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.names import HostStatus
 from statecfg.run import hook_failure
+from statecfg.run.report_model import make_report
 
 if TYPE_CHECKING:
     from statecfg.cli.lifecycle import Later
@@ -49,8 +50,8 @@ class Streamed:
             return
         playbook = self._work.jobs[0].playbook if self._work.jobs else ""
         names = [job.host.name for job in self._work.jobs]
-        head = {"format": 1, "run": self._options.run, "mode": self._options.mode, "playbook": playbook}
-        self._stream.begin({**head, "hosts": names})
+        empty = make_report(self._options.run, self._options.mode, playbook, {})
+        self._stream.begin({**empty, "hosts": names})
         with self._lock:
             early, self._early = self._early, None
         for name, report in early:

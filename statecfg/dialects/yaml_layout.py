@@ -1,4 +1,4 @@
-"""Lay out YAML texts: indentation and spaces. Comments, order, blank lines and quotes stay.
+"""Format YAML texts: indentation and spaces. Comments, order, blank lines and quotes stay.
 
 The scanner's tokens show which lines begin a key or an item of a block. These lines are indented by two spaces for each
 block around them. The other lines belong to one of them, and move together with it.

@@ -1,5 +1,5 @@
-"""Engines: where the connections to the hosts are, in this process or in workers. Imports `transport`.
+"""Engines decide which processes hold the connections to hosts: this one, or workers. Imports `transport`.
 
-A worker is a transport, not a second controller: it logs in to hosts and relays bytes. All else stays in the
+A worker is a transport, not a second controller: it logs in to hosts and relays bytes. Everything else runs in the
 controller.
 """

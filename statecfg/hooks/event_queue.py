@@ -1,4 +1,4 @@
-"""Events of hosts during a run: a thread calls their hooks, so that the hosts don't wait for them."""
+"""Host events during a run: a thread calls their hooks, so that the hosts don't wait for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DRAIN = 120.0  # seconds that the end of a run waits for hooks that are still qu
 
 
 class EventQueue:
-    """The events of hosts of one run.
+    """The host events of one run.
 
     :param silent: call no hook (`--no-hooks`)
     :param problems: receives errors of the store

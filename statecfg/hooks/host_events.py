@@ -1,4 +1,4 @@
-"""Events of hosts that a command fires."""
+"""Host events that a command fires."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fire(
     project: Project,
     change: Callable[[Connection], object] | None = None,
 ) -> list[dict[str, str]]:
-    """Fire an event of a host: queue its hooks and run the queue.
+    """Fire a host event: queue its hooks and run the queue.
 
     :param event: one of `HostEvent`
     :param record: the host; for a host that was just forgotten, its last record

@@ -52,7 +52,7 @@ def match(pattern: str, names: Names, what: str, *locations: SourceLocation) -> 
         chosen = set(names.hosts)
     chosen = chosen.intersection(*kept) - dropped
     if not chosen and not problems and not names.hosts:
-        problems.append(_nothing(pattern, pattern, names, what, locations))
+        problems.append(_no_match_problem(pattern, pattern, names, what, locations))
     elif not chosen and not problems:
         detail = f"{what} `{pattern}` selects none of {len(names.hosts)} hosts"
         problems.append(problem("SC0406", detail, "check the terms with `&` and `!`, which remove hosts", *locations))
@@ -97,11 +97,14 @@ def _term(
         if test(group):
             hosts.update(members)
     if not hosts and name not in names.groups:
-        problems.append(_nothing(name, pattern, names, what, locations))
+        problems.append(_no_match_problem(name, pattern, names, what, locations))
     return hosts
 
 
-def _nothing(name: str, pattern: str, names: Names, what: str, locations: tuple[SourceLocation, ...]) -> Problem:
+def _no_match_problem(
+    name: str, pattern: str, names: Names, what: str, locations: tuple[SourceLocation, ...]
+) -> Problem:
+    """Return the problem of a term, or of a whole pattern, that matches nothing."""
     term = f", term `{name}`," if name != pattern else ""
     if not names.hosts:
         return problem(
@@ -111,4 +114,9 @@ def _nothing(name: str, pattern: str, names: Names, what: str, locations: tuple[
             *locations,
         )
     help_text = suggest(name, [*names.groups, *names.hosts], "there are")
-    return problem("SC0406", f"{what} `{pattern}`{term} matches no host and no group", help_text, *locations)
+    return problem(
+        "SC0406",
+        f"{what} `{pattern}`{term} matches none of {len(names.hosts)} hosts and no group",
+        help_text,
+        *locations,
+    )

@@ -75,7 +75,7 @@ class ConnectionSettings:
 
     :param ssh_config: path of the ssh configuration
     :param accept_new_host_keys: whether to accept and store the key of a new host
-    :param engine: where the connections to hosts are
+    :param engine: which processes hold the connections to hosts
     """
 
     ssh_config: str | None = None

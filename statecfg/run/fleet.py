@@ -24,12 +24,10 @@ from statecfg.run.host.gate import Gate, Pass
 from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.job import Job
 from statecfg.run.options import Access, Expected, Limits
-from statecfg.run.report_model import HostData, Report
+from statecfg.run.report_model import HostData, Report, make_report
 from statecfg.run.sessions import Sessions
 
 __all__ = ["Access", "Event", "Expected", "Limits", "Options", "Report", "RunHooks", "run"]
-
-FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -270,10 +268,4 @@ def _more(job: Job, options: Options) -> Mapping[str, Any]:
 
 def _report(order: CommonRequest, playbook: str, hosts: Mapping[str, HostData]) -> Report:
     """Return the report of the run so far."""
-    return {
-        "format": FORMAT,
-        "run": order.run,
-        "mode": order.mode,
-        "playbook": playbook,
-        "hosts": dict(hosts),
-    }
+    return make_report(order.run, order.mode, playbook, dict(hosts))

@@ -17,6 +17,8 @@ else:
     # The executor declares these only for type checkers, because hosts don't import `typing`.
     Change = Action = Node = dict
 
+FORMAT = 1
+
 
 class Error(TypedDict):
     """What went wrong with a host as a whole."""
@@ -127,3 +129,8 @@ class Report(TypedDict):
     playbook: str
     hosts: dict[str, HostData]
     left_hosts: NotRequired[list[LeftHost]]
+
+
+def make_report(run: str, mode: str, playbook: str, hosts: dict[str, HostData]) -> Report:
+    """Return a report. Every report begins with these fields."""
+    return {"format": FORMAT, "run": run, "mode": mode, "playbook": playbook, "hosts": hosts}

@@ -299,17 +299,6 @@ def ended(connection: Connection, rows: Sequence[Row]) -> list[RunRecord]:
     return [RunRecord.from_row(row, hosts[row["id"]]) for row in rows]
 
 
-def report(store: Store, id: str) -> Mapping[str, Any] | None:
-    """Return the recorded report of a run in format 1; None if the store does not have it."""
-    with store.reading() as connection:
-        head = row_of(connection, _HEAD, id=id)
-        if head is None:
-            return None
-        parts = connection.rows("SELECT host, report FROM run_host WHERE run = :run", run=id)
-        hosts = dict(sorted((row["host"], from_json(row["report"])) for row in parts))
-    return {"format": 1, "run": id, "mode": head["mode"], "playbook": head["playbook"], "hosts": hosts}
-
-
 _HEAD = "SELECT * FROM run WHERE id = :id"
 
 

@@ -78,7 +78,7 @@ class NextHooks:
         remote = f" about {about.remote}" if about is not None and about.remote else ""
         unit.endless = True
         self.store.attempt(lambda connection: services.endless_in(connection, step))
-        unit.blocked = f"it does not settle: {step.hook}{remote} ran {MOST} times in this run and is due again"
+        unit.blocked = f"stopped an endless loop: {step.hook}{remote} ran {MOST} times in this run"
         return False
 
     def _start(self, host: RunHost, unit: RunUnit, step: UnitStep) -> None:
@@ -95,7 +95,10 @@ class NextHooks:
             host.let_go("cancelled" if left else "")
         elif all(unit.quiet or unit.blocked for unit in left):
             names = ", ".join(unit.name for unit in left)
-            why = f"{names} must end first, but can't. Nothing was removed. `statecfg service show {names}` shows why"
+            why = (
+                f"{names} must be removed first, but its hooks failed. Nothing was removed. "
+                f"`statecfg service show {names}` shows why"
+            )
             host.let_go(why if left and self.mode != Mode.APPLY else "")
 
     def _removed(self, host: RunHost, unit: RunUnit) -> bool:

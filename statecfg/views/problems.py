@@ -37,7 +37,7 @@ def problem_lines(problems: Sequence[Problem], base: Path) -> Iterator[Line]:
         yield BLANK
     if len(problems) > MOST:
         yield make((f"… and {plural(len(problems) - MOST, 'more problem')}", "dim"))
-    yield make((f"{plural(len(problems), 'problem')} found; nothing was touched.", "bold"))
+    yield make((f"{plural(len(problems), 'problem')} found; no host was changed.", "bold"))
 
 
 class LocationData(TypedDict):

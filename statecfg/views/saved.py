@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from statecfg.remote.graph.names import Mode
-from statecfg.run.report_model import Report
+from statecfg.run.report_model import Report, make_report
 from statecfg.run.saved.model import Choices, Made, SavedPlan
 from statecfg.views.lines import Line, make
 from statecfg.views.plan import BRIEF, Detail, plan_lines
@@ -15,9 +15,9 @@ from statecfg.views.tally import names, plural
 
 
 def report(plan: SavedPlan) -> Report:
-    """Return the report in a saved plan, in format 1."""
+    """Return the report in a saved plan."""
     hosts = {name: host["report"] for name, host in plan["hosts"].items()}
-    return {"format": 1, "run": plan["run"], "mode": Mode.PLAN, "playbook": plan["playbook"], "hosts": hosts}
+    return make_report(plan["run"], Mode.PLAN, plan["playbook"], hosts)
 
 
 class PlanDocument(Report):

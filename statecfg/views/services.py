@@ -151,7 +151,7 @@ def _relation(relation: RelationRow) -> Line:
     origin = f"by {relation.playbook}" if relation.playbook else "by hand"
     ends = ", ends" if relation.dying else ""
     peers = " (peers)" if len(relation.ends) == 1 else ""
-    endless = f"  did not settle: {', '.join(relation.unsettled)}" if relation.unsettled else ""
+    endless = f"  hooks kept triggering each other: {', '.join(relation.unsettled)}" if relation.unsettled else ""
     return make(f"{' – '.join(_ends(relation))}{peers}", (f"  {origin}{ends}", "dim"), (endless, "remove"))
 
 

@@ -1,7 +1,7 @@
-"""The table "I want to add a …" in docs/architecture.md is correct: the tests follow each row in a copy of statecfg.
+"""The section "I want to add a …" in docs/architecture.md is correct: the tests follow its steps in a copy of statecfg.
 
-A row names at most two product files. Each case changes exactly the files of its row and then runs a command that uses
-the addition.
+A subsection names at most two product files. Each case changes exactly the files of its subsection and then runs a
+command that uses the addition.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from tests.host.server.serving import serving
 
 ROOT = Path(__file__).parent.parent.parent
 PRODUCT = ("statecfg", "resources")
+MEMORIES = "resources/shared/records.py"  # the types of what nodes remember: the third file of an addition
 SUFFIXES = {".py", ".hy", ".js", ".css", ".html"}
 
 
@@ -94,17 +95,14 @@ def files(root: Path) -> dict[str, bytes]:
     return found
 
 
-def table() -> dict[str, list[str]]:
-    """Return the rows of the table in docs/architecture.md: for each addition, patterns of the files to change."""
+def additions() -> dict[str, set[str]]:
+    """Return the subsections in docs/architecture.md: for each addition, patterns of the files to change."""
     page = (ROOT / "docs/architecture.md").read_text()
     section = page.split("## I want to add", 1)[1].split("\n## ", 1)[0]
-    rows = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("| ")][1:]
+    parts = [part.partition("\n") for part in section.split("\n### ")[1:]]
     return {
-        row[0].strip(): [
-            re.sub(r"<\w+>", "*", path) for path in re.findall(r"`((?:statecfg|resources)/[^`]+)`", row[1])
-        ]
-        for row in rows
-        if not row[0].strip().startswith("---")
+        title: {re.sub(r"<\w+>", "*", path) for path in re.findall(r"`((?:statecfg|resources)/[^`]+)`", steps)}
+        for title, _, steps in parts
     }
 
 
@@ -161,6 +159,54 @@ def add_attribute(copy: Copy) -> None:
     copy.write("site.yml", f"{play}4\n")
     copy.run("apply", "site.yml", "--yes")
     assert (copy.project / "made").read_text() == "text"
+
+
+def add_attribute_with_action(copy: Copy) -> None:
+    path = "resources/directory.py"
+    copy.insert(path, "    source: LocalPath", "    readme: PublicLine | None = None,\n")
+    copy.insert(path, "    :param source:", "    :param readme: the line in the directory's README\n")
+    action = '    if attrs.get("readme"):\n        actions += directories.describing(world, path, attrs["readme"])\n'
+    copy.insert(path, "    return actions", action)
+    path = "resources/shared/directories.py"
+    copy.insert(
+        path,
+        "def own_actions(",
+        '''\
+@op
+def describe(machine: Machine, path: str, text: str) -> Result:
+    """Write the README of a directory."""
+    return machine.write(path + "/README", text + "\\n")
+
+
+def describing(world: World, path: str, text: str) -> list[Action]:
+    """Return what writes the README, if it differs."""
+    readme = path + "/README"
+    same = world.stat(readme) is not None and world.read(readme) == text.encode() + b"\\n"
+    return [] if same else [describe(path, text)]
+
+
+''',
+    )
+    remember = '    if attrs.get("readme"):\n        memory["readme"] = snap.entry(path + "/README")\n'
+    copy.insert(path, "    return snap.with_lost(memory)", remember)
+    undo = '    if "readme" in memory:\n        restoring.back(path + "/README", memory["readme"], ("file",))\n'
+    copy.insert(path, "    if now is None and was is not None:", undo)
+    file = copy.root / MEMORIES
+    text = file.read_text()
+    fields = "        was: PathRecord | None\n        above: list[str]\n"
+    assert text.count(fields) == 1
+    file.write_text(text.replace(fields, fields + "        readme: NotRequired[PathRecord | None]\n"))
+
+    made, kept = copy.project / "made", copy.project / "kept"
+    kept.mkdir()
+    (kept / "README").write_text("theirs\n")
+    nodes = "".join(f"  - directory: {path}\n    readme: ours\n" for path in (made, kept))
+    copy.write("site.yml", f"hosts: '@local'\nresources:\n{nodes}")
+    copy.run("apply", "site.yml", "--yes")
+    assert (made / "README").read_text() == (kept / "README").read_text() == "ours\n"
+    copy.run("plan", "site.yml", "--detailed-exitcode")
+    copy.run("destroy", "site.yml", "--yes")
+    assert not made.exists() and (kept / "README").read_text() == "theirs\n"
 
 
 def add_transport(copy: Copy) -> None:
@@ -300,7 +346,7 @@ def add_hook_rule(copy: Copy) -> None:
     assert [call["status"] for call in report["hosts"]["@local"]["fired"]] == ["continued"]
 
 
-def add_report_field(copy: Copy) -> None:
+def add_node_field(copy: Copy) -> None:
     line = '    report["count"] = len(report["actions"])\n'
     copy.insert("statecfg/remote/run/report.py", "    if step.reason:", line)
     copy.insert("statecfg/run/host/frames.py", "    known_after: str | None", "    count: int = 0\n")
@@ -310,6 +356,30 @@ def add_report_field(copy: Copy) -> None:
     copy.run("plan", "site.yml", "--out", "plan.json")
     report = json.loads(copy.run("apply", "plan.json", "--json"))
     assert report["hosts"]["@local"]["layers"][0][0]["count"] == 1
+
+
+def add_host_field(copy: Copy) -> None:
+    copy.insert("statecfg/run/report_model.py", "    peer: NotRequired[str]", "    layer_count: NotRequired[int]\n")
+    line = '        self.data["layer_count"] = len(self.plan.layers)\n'
+    copy.insert("statecfg/run/host/report.py", '        self.data["summary"] = self.count()', line)
+    copy.write("site.yml", f"hosts: '@local'\nresources:\n  - file: {copy.project}/made\n    content: ''\n")
+    for verb in (["plan"], ["apply", "--yes"]):
+        report = json.loads(copy.run(*verb, "site.yml", "--json"))
+        assert report["hosts"]["@local"]["layer_count"] == 1
+
+
+def add_top_field(copy: Copy) -> None:
+    copy.insert("statecfg/run/report_model.py", "    left_hosts: NotRequired", "    host_count: NotRequired[int]\n")
+    file = copy.root / "statecfg/run/fleet.py"
+    text = file.read_text()
+    made = "    return make_report("
+    assert text.count(made) == 1
+    file.write_text(
+        text.replace(made, "    report = make_report(") + '    report["host_count"] = len(hosts)\n    return report\n'
+    )
+    copy.write("site.yml", f"hosts: '@local'\nresources:\n  - file: {copy.project}/made\n    content: ''\n")
+    for verb in (["plan"], ["apply", "--yes"]):
+        assert json.loads(copy.run(*verb, "site.yml", "--json"))["host_count"] == 1
 
 
 def add_host_event(copy: Copy) -> None:
@@ -333,29 +403,32 @@ def add_host_event(copy: Copy) -> None:
 
 
 CASES: Mapping[str, Callable[[Copy], None]] = {
-    "node type": add_node_type,
-    "attribute of a node type": add_attribute,
-    "transport": add_transport,
-    "verb of the command line": add_verb,
-    "inventory format": add_inventory_format,
-    "migration of the store": add_migration,
+    "Node type": add_node_type,
+    "Attribute that is only validated or compared": add_attribute,
+    "Attribute with its own action": add_attribute_with_action,
+    "Transport": add_transport,
+    "Verb of the command line": add_verb,
+    "Inventory format": add_inventory_format,
+    "Migration of the store": add_migration,
     "API route": add_api_route,
-    "failure rule of hooks": add_hook_rule,
-    "field of the report": add_report_field,
-    "event of hosts": add_host_event,
+    "Field of a node in the report": add_node_field,
+    "Field of a host in the report": add_host_field,
+    "Field of the report's top level": add_top_field,
+    "Host event": add_host_event,
+    "Failure rule of hooks": add_hook_rule,
 }
 
 
-def test_each_row_of_the_table_has_a_test_case() -> None:
-    assert sorted(table()) == sorted(CASES)
+def test_each_addition_has_a_test_case() -> None:
+    assert list(additions()) == list(CASES)
 
 
-@pytest.mark.parametrize("row", CASES)
-def test_the_files_named_in_a_row_suffice_for_the_addition(copy: Copy, row: str) -> None:
-    allowed = table()[row]
-    assert 1 <= len(allowed) <= 2
+@pytest.mark.parametrize("addition", CASES)
+def test_the_files_named_for_an_addition_suffice(copy: Copy, addition: str) -> None:
+    allowed = additions()[addition]
+    assert 1 <= len(allowed - {MEMORIES}) <= 2
     before = files(copy.root)
-    CASES[row](copy)
+    CASES[addition](copy)
     after = files(copy.root)
     changed = {path for path in after if after[path] != before.get(path)}
     assert {path: any(fnmatch(path, pattern) for pattern in allowed) for path in changed} == dict.fromkeys(

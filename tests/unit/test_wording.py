@@ -45,7 +45,7 @@ RULES = (
     Rule(r"\bas much as (?!possible)", "up to …; what …"),
     Rule(r"\b([Ii]t|what (it|they|the \w+)) says?\b(?! that\b)", "name what is reported, recorded or defined"),
     Rule(r"\bsays? so\b", "reports this; shows this"),
-    Rule(r"\bany more(?=$|\n|[.,;:)\"])", "no longer"),
+    Rule(r"\bany more(?=$|\n|[.,;:)\"])|\banymore\b", "no longer"),
     Rule(r"\ball the same\b(?! \w)", "anyway"),
     Rule(r"\bbelongs? into\b", "belongs in"),
     Rule(r"\band the like\b", "and similar; and so on"),
@@ -159,6 +159,7 @@ def test_rules_find_bad_sentences_and_accept_good_ones() -> None:
         "nothing at all",
         "it says why",
         "what the module says",
+        "no resource uses it anymore, so it goes",
     )
     good = (
         "No user can log in.",

@@ -90,7 +90,7 @@ def show_all(
 ) -> Result:
     """Show entities with their states: all of them, or those of a type or an interface."""
     if type_name and interface:
-        raise click.UsageError("--type and --interface exclude each other.")
+        raise click.UsageError("--type and --interface can't be combined.")
     query = Query(fiql, sort.removeprefix("-"), sort.startswith("-"), page, page_size)
     if type_name:
         parts = entities.type(type_name).id.split(":")[-3:]

@@ -55,7 +55,7 @@ def create_interface(entities: EntityCalls, file: str) -> Result:
 @click.argument("name")
 @_file
 def update_interface(entities: EntityCalls, name: str, file: str) -> str:
-    """Rename an interface. No entities may exist whose types implement it."""
+    """Rename an interface. The types that implement it must not have entities."""
     body = read(file)
     return entities.calls.update_interface(entities.me, entities.interface(name), body).id
 

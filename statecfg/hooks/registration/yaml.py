@@ -72,7 +72,7 @@ def _shared(registration: Registration, spec: Mapping) -> Registration:
     if where == "host" and registration.protocol == "http":
         report(problem("SC0603", "the controller calls HTTP hooks, not the host", "remove `where:`", location))
     if where == "host" and any(event in HostEvent.ALL for event in registration.events):
-        detail = "events of hosts happen on the controller, so `where: host` has no effect on them"
+        detail = "host events happen on the controller, so `where: host` has no effect on them"
         report(problem("SC0603", detail, f"these happen on hosts: {', '.join(ResourceEvent.ALL)}", location))
     return replace(
         registration,

@@ -1,4 +1,4 @@
-"""The names of the events of hosts. Only the controller uses them, so they are not sent to hosts."""
+"""The names of host events and of run events. Only the controller uses them, so they are not sent to hosts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Final
 
 
 class HostEvent:
-    """The events in the life of a host, for which hooks are called. Source: Razor, which calls a host a node."""
+    """Host events: the events in the life of a host, for which hooks are called.
+
+    In these names, `node` means a host, as in Razor.
+    """
 
     REGISTERED: Final = "node-registered"
     FACTS_CHANGED: Final = "node-facts-changed"
@@ -20,7 +23,10 @@ class HostEvent:
 
 
 class RunEvent:
-    """The events of one host during a run."""
+    """Run events: the progress of a run on one host.
+
+    In these names, `node` means a node of the graph. In the names of `HostEvent`, it means a host.
+    """
 
     CONNECTING: Final = "connecting"
     CONNECTED: Final = "connected"

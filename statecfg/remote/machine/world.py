@@ -86,16 +86,16 @@ class World:
     """Names of the required nodes whose change triggers the node being checked (`restart_on`). May raise Unknown."""
 
     beside: Sequence[Node] = ()
-    """The nodes of the layer being checked, this one among them: what they do is done side by side."""
+    """The nodes of the layer being checked, including this one; their actions run concurrently."""
 
     claimed: Mapping[str, Tuple[str, str]] = {}
-    """What nodes of other playbooks manage on this host: claim → playbook and name."""
+    """Claims of nodes of other playbooks on this host: claim → playbook and name of the node."""
 
     memo: Dict[str, Any]
-    """What checks of one layer have worked out about it together; empty when the next layer begins."""
+    """Results that the checks of one layer share; empty when the next layer begins."""
 
     acted: bool = False
-    """Whether this run has taken the node's actions: the check is made to see that nothing is left to do."""
+    """Whether this run has already taken the node's actions. The check then confirms that no action remains."""
 
     due: bool = False
     """Whether the node's turn has come in an apply, so that nothing becomes known by waiting."""

@@ -34,7 +34,7 @@ class Execution:
     :param plan: the plan
     :param types: node types by name
     :param facets: the host's facets, shared with the plan
-    :param send: receives each host event immediately, from any thread
+    :param send: receives each message about the progress immediately, from any thread
     :param record: the journal
     :param stopped: returns why nothing new may start, "" if it may
     :param keep_going: after a failure, skip only the nodes that depend on the failed node

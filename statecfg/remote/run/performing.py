@@ -47,7 +47,7 @@ class Performer:
     """Performs the actions of one run.
 
     :param facets: the host's facets, shared with the plan
-    :param send: receives each host event immediately, from any thread
+    :param send: receives each message about the progress immediately, from any thread
     :param record: the journal
     :param stopped: returns why nothing new may start, "" if it may
     """

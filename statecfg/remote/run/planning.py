@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from statecfg.remote.machine.changes import Change
     from statecfg.remote.machine.planned import Planned
 
-WAITS = "it stays: %s, whose removal may need it, %s"
+WAITS = "kept: the removal of %s may need it, and that node %s"
 
 
 class Planner:

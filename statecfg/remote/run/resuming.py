@@ -45,8 +45,8 @@ if TYPE_CHECKING:
         def apply(self, managed: RebootManagement, plan: Plan, facets: Facets) -> End: ...
 
 
-AGAIN = "Run the command again: it does what was not done."
-DEVIATES = "since the reboot, it would do something else than the plan says; plan again, or let it require %s"
+AGAIN = "Run the command again. It performs the remaining steps."
+DEVIATES = "after the reboot it needs other actions than planned; plan again, or add %s to its `requires`"
 
 
 def resume(session: Session, order: Order, layers: List[List[Node]]) -> End:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statecfg.run.host.broken import Broken
 
 ABSENT = (
-    "Look at the host's console. When the host is up again, run the command again: it does what was not done. Use"
-    " `boot_timeout` if the host needs more time."
+    "Look at the host's console. When the host is up again, run the command again. It performs the remaining steps."
+    " Use `boot_timeout` if the host needs more time."
 )
 
 

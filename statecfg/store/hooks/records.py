@@ -73,7 +73,7 @@ class Node(TypedDict):
 class HookInput(TypedDict, total=False):
     """The input of a hook's program except for its hook; {} for a hook that no program is called for.
 
-    `policy` is None if the event has no playbook. `resource` is missing for events of hosts.
+    `policy` is None if the event has no playbook. `resource` is missing for host events.
     """
 
     node: Node

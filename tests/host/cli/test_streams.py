@@ -67,7 +67,7 @@ def test_a_wrong_command_line_gives_a_helpful_error(
 ) -> None:
     ran = statecfg(*arguments, cwd=tmp_path, code=5)
     lines = ran.err.splitlines()
-    assert lines[0] == "error: wrong command line; nothing was touched"
+    assert lines[0] == "error: wrong command line; no host was changed"
     assert said in ran.err
     assert lines[-1] == f"  help: `{about} --help` shows what the command takes"
     found = statecfg(*arguments, cwd=tmp_path, code=5, STATECFG_JSON="1").json()

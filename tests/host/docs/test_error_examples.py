@@ -56,6 +56,13 @@ def test_examples_print_what_their_page_shows(page: Path, monkeypatch: pytest.Mo
     assert examples().refreshed(text, started) == text, "run script/docs --examples"
 
 
+def test_only_the_examples_of_the_given_codes_run() -> None:
+    page = "# Errors\n\n## SC0001 one\n\n```console\n$ echo new\nold\n```\n\n"
+    page += page.partition("\n\n")[2].replace("SC0001 one", "SC0002 two")
+    after = examples().refreshed(page, codes=["SC0002"])
+    assert after == page[::-1].replace("old"[::-1], "new"[::-1], 1)[::-1]
+
+
 def started(arguments: list[str], cwd: Path, environ: dict[str, str]) -> str:
     """Run `statecfg`; return its stdout and stderr, merged."""
     return run(arguments, cwd, environ, timeout=300, merged=True).stdout

@@ -13,7 +13,7 @@ __all__ = ["project"]
 @pytest.mark.parametrize(("suffix", "text", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_plan_refuses_all_mistakes_without_connecting(project, suffix: str, text: str, expected: list[str]) -> None:
     ran = statecfg("plan", playbook(project, f"bad.{suffix}", text), cwd=project, code=5)
-    assert f"{len(expected)} problems found; nothing was touched." in ran.err
+    assert f"{len(expected)} problems found; no host was changed." in ran.err
     assert not ran.out
 
 

@@ -245,7 +245,7 @@ def test_every_problem_is_reported_at_once(place: Path) -> None:
     fails = "[sh, -c, 'printf from-; echo command-1; echo no entry for from-$0 >&2; exit 3', command-1]"
     (place / playbook).write_text((place / playbook).read_text().replace("[../printer]", fails))
     ran = run(place, "plan", playbook, "--vault-id", "prod", code=5, SOPS_AGE_KEY_FILE="/nowhere")
-    assert ran.err.count("SC0420") == 5 and "5 problems found; nothing was touched." in ran.err
+    assert ran.err.count("SC0420") == 5 and "5 problems found; no host was changed." in ran.err
     for words in (
         "secrets.yml: can't be opened: the vault password is wrong",
         "age.txt: can't be opened without an identity",

@@ -63,5 +63,5 @@ def test_validate_refuses_a_public_secret_and_contacts_no_host(
         ran = statecfg("validate", "site.yml", cwd=tmp_path, code=5, TOKEN="correct-horse")
         with pytest.raises(BlockingIOError):
             listener.accept()
-    assert f"error[{code}]" in ran.err and f"--> {location}" in ran.err and "nothing was touched" in ran.err
+    assert f"error[{code}]" in ran.err and f"--> {location}" in ran.err and "no host was changed" in ran.err
     assert "correct-horse" not in ran.out + ran.err

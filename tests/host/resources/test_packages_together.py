@@ -193,7 +193,7 @@ def test_packages_stay_when_an_undo_fails(site: Site) -> None:
     found = site.report("destroy", playbook, "--yes", "--keep-going", code=1)
     assert found["command:shop"]["outcome"] == "changed"
     assert found["package:db-server"]["outcome"] == "skipped"
-    reason = "it stays: command:lonely, whose removal may need it, failed"
+    reason = "kept: the removal of command:lonely may need it, and that node failed"
     assert found["package:db-server"]["reason"] == reason
     site.host.run(["rmdir", "/var/tmp/data/lonely"])
     site.host.run(["touch", "/var/tmp/data/lonely"])

@@ -28,8 +28,8 @@ def test_a_run_is_kept_as_it_was_reported(store: Store) -> None:
     (found,) = runs.recent(store)
     assert (found.id, found.started, found.ended, found.mode, found.who) == ("r0001", 10.0, 12.5, "apply", "ann@desk")
     assert found.hosts == dict.fromkeys(("db1", "web1"), runs.HostResult("ok", {"changed": 1}))
-    assert runs.report(store, "r0001") == given
-    assert runs.report(store, "r0002") is None
+    assert {host: runs.host_report(store, "r0001", host) for host in found.hosts} == given["hosts"]
+    assert runs.host_report(store, "r0002", "web1") is None
 
 
 def test_a_run_without_hosts_or_playbook_is_recorded(store: Store) -> None:
@@ -52,7 +52,7 @@ def test_the_oldest_runs_are_removed_beyond_the_limit(store: Store, monkeypatch:
     for number in (4, 1, 3, 2, 5):
         runs.record(store, report(number, "web1"), float(number), 9.0, "ann@desk")
     assert [run.id for run in runs.recent(store)] == ["r0005", "r0004", "r0003"]
-    assert runs.report(store, "r0001") is None
+    assert runs.host_report(store, "r0001", "web1") is None
 
 
 def test_a_run_is_under_way_until_it_is_recorded(store: Store) -> None:

@@ -44,7 +44,7 @@ def test_removing_a_unit_stops_it_and_the_others_go_on(fabric: Fabric, pair: lis
     fabric.apply()
     fabric("service", "add-unit", "b", "--host", "light1")
     said = fabric("service", "remove-unit", "b/0").out
-    assert said == "b/0: will be stopped and removed. The next `statecfg apply site.yml` acts on it.\n"
+    assert said == "b/0: will be stopped and removed. The next `statecfg apply site.yml` makes this change.\n"
     plan = fabric("plan", "site.yml", "--json").json()["hosts"]
     assert "x-relation-departed b/0" in hooks(plan["light1"], "a/0")
     fabric.forget()
@@ -63,10 +63,10 @@ def test_units_that_never_settle_are_reported_and_can_be_repaired(fabric: Fabric
     wrong = [(host, unit) for host in done.values() for unit in host["units"] if unit.get("error")]
     assert wrong  # one of them, or both at the same time
     for host, unit in wrong:
-        assert unit["error"].startswith("it does not settle: x-relation-changed about ") and not unit["settled"]
+        assert unit["error"].startswith("stopped an endless loop: x-relation-changed about ") and not unit["settled"]
         assert "react to each change with another change" in host["error"]["hint"]
     names = sorted(unit["unit"] for _, unit in wrong)
-    assert f"did not settle: {', '.join(names)}" in fabric("service", "list").out
+    assert f"hooks kept triggering each other: {', '.join(names)}" in fabric("service", "list").out
     assert fabric("service", "list", "--json").json()["services"][0]["relations"][0]["unsettled"] == names
     fabric.charm("a", {"x-relation-changed": "exit 0\n"}, ["x"])
     assert not any(unit.get("error") for host in fabric.apply().values() for unit in host["units"])

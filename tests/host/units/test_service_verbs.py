@@ -14,7 +14,7 @@ from tests.host.store.running import Failed, Program, commit, declared, deploy, 
 
 Run = Callable[..., Ran]
 INVENTORY = "hosts: {h1: , h2: , h3: }\n"
-LATER = "The next `statecfg apply playbooks/web.yml` acts on it."
+LATER = "The next `statecfg apply playbooks/web.yml` makes this change."
 SCHEMA = {
     "title": {"type": "string", "default": "My Title"},
     "size": {"type": "int"},
@@ -164,7 +164,7 @@ def test_units_and_relations_can_be_added_and_removed_by_hand(run: Run, shop: Pa
     assert run("relate", "db:ring").out == f"db:ring: related. {LATER}\n"
     assert run("relate", "db:ring").out == "db:ring: related before\n"
     assert "db:ring (peers)  by hand" in run("list").out
-    assert run("unrelate", "db:ring").out == f"db:ring: will be ended. {LATER}\n"
+    assert run("unrelate", "db:ring").out == f"db:ring: will be removed. {LATER}\n"
     with opened(url=str(shop / "store.db")) as store:
         run_hooks(store)
         assert list(units(store)) == ["db/0", "web/0"]

@@ -228,6 +228,12 @@ def test_inventory_without_hosts_is_named_as_the_cause():
         assert found.help == "pass an inventory with -i, or use @local for this machine"
 
 
+def test_pattern_without_a_match_names_the_number_of_hosts():
+    count = len(read(TEXT).hosts)
+    with pytest.raises(InvalidInput, match=f"hosts `wbe` matches none of {count} hosts and no group"):
+        read(TEXT).select("wbe")
+
+
 def test_limit_that_excludes_every_host_names_the_pattern():
     with pytest.raises(InvalidInput, match="--limit `db1` excludes every host of `web1`"):
         read(TEXT).select("web1", "db1")

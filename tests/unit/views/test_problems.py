@@ -27,7 +27,7 @@ def test_problem_shows_its_line_and_marks_the_word(tmp_path):
         "  file has no attribute `moed`\n"
         "  help: did you mean `mode`?\n"
         "\n"
-        "1 problem found; nothing was touched.\n"
+        "1 problem found; no host was changed.\n"
     )
 
 
@@ -50,7 +50,7 @@ def test_only_twenty_problems_are_shown_and_the_rest_counted(tmp_path):
     text = plain(problem_lines([Problem("SC0101", "unknown attribute", str(i)) for i in range(45)], tmp_path))
     assert text.count("error[") == 20
     assert "… and 25 more problems" in text
-    assert text.endswith("45 problems found; nothing was touched.\n")
+    assert text.endswith("45 problems found; no host was changed.\n")
 
 
 def test_problem_omits_an_unknown_file_or_line():

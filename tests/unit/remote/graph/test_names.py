@@ -36,6 +36,17 @@ def test_each_list_contains_all_its_names(listed: type[names.Outcome]) -> None:
     assert len(listed.ALL) == len(single)
 
 
+def test_only_one_page_has_a_table_of_host_events() -> None:
+    rows = tuple(f"| `{name}` |" for name in events.HostEvent.ALL)
+    pages = {
+        page.name
+        for page in (REPOSITORY / "docs").rglob("*.md")
+        for line in page.read_text().splitlines()
+        if line.startswith(rows)
+    }
+    assert pages == {PAGES[events.HostEvent]}
+
+
 def test_every_list_of_names_has_a_page_in_the_docs() -> None:
     assert set(PAGES) == {
         value
