@@ -371,8 +371,13 @@ class HostSession:
         """Report that a bug of statecfg ended the session."""
         import traceback  # takes time to import
 
-        trace = "".join(traceback.format_exception(problem))
-        self.report.lost(f"statecfg failed: {problem!r}", trace, BUG, heard_all=False)
+        summary, trace = f"statecfg failed: {problem!r}", "".join(traceback.format_exception(problem))
+        if self.state is State.FINISHED:  # the outcomes of the nodes are known
+            status = self.report.data["status"]
+            status = HostStatus.FAILED if status == HostStatus.OK else status
+            self.refuse(status, {"summary": summary, "detail": trace, "hint": BUG})
+            return
+        self.report.lost(summary, trace, BUG, heard_all=False)
         self.report.data["summary"] = self.report.count()
 
 

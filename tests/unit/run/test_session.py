@@ -366,6 +366,18 @@ def test_connection_lost_while_acting_leaves_unknown_outcomes() -> None:
     assert report["error"]["hint"] == AGAIN
 
 
+def test_a_bug_after_the_end_leaves_the_outcomes_of_the_host() -> None:
+    case = Case()
+    case.act()
+    case.hear(*done("file:/etc/motd"), {"type": "layer", "layer": 0, "nodes": case.nodes()}, END)
+    case.session.report.conclude()
+    case.session.failed(ValueError("a bug"))
+    report = case.session.report.data
+    assert report["status"] == "failed"
+    assert "a bug" in report["error"]["summary"]
+    assert [node["outcome"] for layer in report["layers"] for node in layer] == ["changed"]
+
+
 def test_connection_lost_before_acting_changes_nothing() -> None:
     case = Case()
     case.plan()
