@@ -65,7 +65,7 @@ class HostSession:
         nodes = request.definition.packed.count
         self.reader = FrameReader(self.nonce, nodes, self.report.read, decoding or nullcontext())
         self.deadlines = Deadlines(clock, request.patience)
-        self.supplies = Supplies(emit, clock)
+        self.supplies = Supplies(emit, clock, request.order.content)
         self.supplies.parts[request.bundle.sha256] = request.bundle
         self.supplies.parts.update((part.sha256, part) for part in request.first_parts)
         self.unit_hooks: dict[int, Json | None] = {}  # number of the order → unit and hook
@@ -183,7 +183,7 @@ class HostSession:
         nodes = request.definition.packed.count
         self.reader = FrameReader(self.nonce, nodes, self.report.read, self.reader.decoding)
         self.deadlines = Deadlines(self.deadlines.clock, request.patience)
-        self.supplies = Supplies(self.emit, self.deadlines.clock)
+        self.supplies = Supplies(self.emit, self.deadlines.clock, request.order.content)
         self.supplies.parts[request.bundle.sha256] = request.bundle
         self.report.state = State.RETURNING
         yield from request.opening(self.nonce)

@@ -237,6 +237,23 @@ def ask(name: str = "guard", node: str = "file:/etc/motd") -> dict[str, Any]:
     return {"type": "hook", "id": 3, "hook": name, "event": "post-create", "seconds": 30, "resource": resource}
 
 
+def test_hosts_of_a_run_get_the_same_frames_with_content() -> None:
+    """So statecfg reads and compresses content once for all of them."""
+    defined = definition(file("/etc/big", content="x" * 100_000))
+    (sha256,) = defined.blobs
+    common = CommonRequest("r1", "apply", "me@here")
+    got = []
+    for name in ("web1", "web2"):
+        session = HostSession(Request(Host(name), defined, "web.yml", BUNDLE, common), lambda name, data: None)
+        session.begin(defined, {})
+        list(session.receive(wire.GREETING + session.nonce.encode() + b"\n" + wire.encode(HELLO)))
+        (send,) = session.receive(wire.encode({"type": "need", "blobs": [sha256]}))
+        assert isinstance(send, actions.Send)
+        got.append(list(send.pieces))
+    assert len(got[0]) == len(got[1]) > 0
+    assert all(one is other for one, other in zip(*got, strict=True))
+
+
 def test_session_answers_a_hook_that_the_host_requests() -> None:
     case = Case(hooks=[HOOK])
     case.act()
