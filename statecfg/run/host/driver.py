@@ -35,9 +35,6 @@ from statecfg.run.report_model import Host as HostData
 from statecfg.transport import Connection, Stream, TransportError
 from statecfg.transport.become import open_become
 
-READ = 0.2  # seconds to wait for bytes before checking the deadlines and the user's answer
-WAITING = 2.0  # maximum of that for a host without a slot, if many hosts wait
-WAKES = 500  # hosts without a slot that wake up per second, as long as their waits are shorter than that
 Json = Mapping[str, Any]  # of reports, and of the frames of hooks and units
 
 _DECODING = threading.Lock()
@@ -233,7 +230,7 @@ class HostDriver:
         """Read and execute the session's actions until the host has finished."""
         while True:
             asked = time.monotonic()  # a busy machine may stop this thread for long afterwards
-            data = sender.stream.read(self._pause())
+            data = sender.stream.read(self.gate_pass.pause(HEARTBEATS.sessions))
             if data == b"":
                 raise self._silence(sender.stream)
             if data:
@@ -247,10 +244,6 @@ class HostDriver:
             with self.lock:
                 self.session.check(asked)
             self._answer(sender)
-
-    def _pause(self) -> float:
-        """Return for how many seconds to wait for bytes. Many hosts that wait for the user or others wake up rarely."""
-        return READ if self.gate_pass.has_slot else min(WAITING, max(READ, HEARTBEATS.sessions / WAKES))
 
     def _define(self, sender: Sender) -> bool:
         """Send the host its definition, or a request for more facts, as soon as this is known.
