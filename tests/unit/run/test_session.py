@@ -245,7 +245,7 @@ def test_hosts_of_a_run_get_the_same_frames_with_content() -> None:
     got = []
     for name in ("web1", "web2"):
         session = HostSession(Request(Host(name), defined, "web.yml", BUNDLE, common), lambda name, data: None)
-        session.begin(defined, {})
+        session.begin(defined, {}, CODE)
         list(session.receive(wire.GREETING + session.nonce.encode() + b"\n" + wire.encode(HELLO)))
         (send,) = session.receive(wire.encode({"type": "need", "blobs": [sha256]}))
         assert isinstance(send, actions.Send)
