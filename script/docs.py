@@ -86,7 +86,7 @@ LIMITS = (
     ("statecfg.remote.machine.changes", "DIFFED", "size of a file for which statecfg shows a diff", "bytes"),
     ("statecfg.remote.machine.changes", "DIFF_LINES", "lines of one diff", ""),
     ("statecfg.remote.run.performing", "WORKERS", "nodes of a layer that run concurrently on a host", ""),
-    (f"{HOST}.driver", "BEAT", "time between heartbeats", "s"),
+    (f"{HOST}.heartbeats", "BEAT", "time between heartbeats", "s"),
     (f"{HOST}.deadlines", "DEAD", "silence after which statecfg considers a host lost", "s"),
     (f"{HOST}.deadlines", "START", "time from the start of the executor to its first message", "s"),
     ("statecfg.run.options", "PATIENCE", "time with only heartbeats, plus the longest timeout of the nodes", "s"),

@@ -16,10 +16,10 @@ import click
 
 from statecfg.cli import exit_codes, known_facts, next_command, preflight, show
 from statecfg.cli.interrupt import Interrupts, confirmed, interactive
+from statecfg.cli.masks import Masks
 from statecfg.cli.options import ConnectionOptions, OutputOptions, Selection
 from statecfg.cli.vars import extra_vars
 from statecfg.remote.graph.names import HostStatus, Mode
-from statecfg.remote.machine.redact import Redactor
 from statecfg.views import safe, stream
 from statecfg.views.choose import progress
 from statecfg.views.lines import Line, make
@@ -139,23 +139,12 @@ def owner(playbook: str) -> str:
     return lifecycle.owner(path) if path.exists() else playbook
 
 
-class _Masks(Redactor):
-    """Masks secrets, also those that become known during the run."""
-
-    def learn(self, secrets: Mapping[str, str]) -> None:
-        """Mask these secrets from now on.
-
-        :param secrets: all secrets: name → value
-        """
-        super().__init__(secrets)
-
-
 class _Interaction:
     """Callbacks of a run: its progress, and the question before an apply."""
 
     def __init__(self, work: Work, output: OutputOptions, interrupts: Interrupts) -> None:
         self.interrupts = interrupts
-        self.redactor, self.output, self.work = _Masks(work.secrets), output, work
+        self.redactor, self.output, self.work = Masks(work.secrets), output, work
         self.declined = self.asked = False
         self.thinking = 0.0  # seconds that the user took to answer
         color = stream.coloured(sys.stderr, output.no_color)

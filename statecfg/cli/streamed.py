@@ -12,9 +12,9 @@ from statecfg.run.report_model import make_report
 
 if TYPE_CHECKING:
     from statecfg.cli.lifecycle import Later
+    from statecfg.cli.masks import Masks
     from statecfg.hooks.bus import Bus
     from statecfg.hooks.preview import Preview
-    from statecfg.remote.machine.redact import Redactor
     from statecfg.run.fleet import Options
     from statecfg.run.prepare import Work
     from statecfg.run.report_model import HostData
@@ -32,7 +32,7 @@ class Streamed:
         self,
         stream: JsonStream | None,
         work: Work,
-        redactor: Redactor,
+        redactor: Masks,
         events: Bus | Preview | Later | None,
         options: Options,
     ) -> None:

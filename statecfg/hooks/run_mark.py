@@ -6,6 +6,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from statecfg.store import StoreError, runs
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 class RunMark:
     """The mark of one run. A thread creates and renews it, so that the run does not wait for the store.
 
-    If the thread can't create the mark, only the pages lack it. An error of the store is reported when the run is
-    stored.
+    If the thread can't create the mark, it tries again with each heartbeat. An error of the store is reported when a
+    host finishes, and when the run is stored.
 
     :param run: the run's id
     :param who: "user@machine"
@@ -30,20 +31,32 @@ class RunMark:
         self.run, self.who, self.started = run, who, time.time()
         self.mask: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
         self._store = store
+        self._create: Callable[[Connection], None] | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     def begin(self, mode: str, playbook: str, hosts: Iterable[str]) -> None:
-        """Create the mark. See `runs.begin` for the parameters."""
-        self._thread = threading.Thread(target=self._keep, args=(mode, playbook, list(hosts)), daemon=True)
+        """Create the mark. Call it before a host can finish. See `runs.begin` for the parameters."""
+        names = list(hosts)
+
+        def create(connection: Connection) -> None:
+            runs.begin_in(connection, self._store.project, self.run, self.started, mode, self.who, playbook, names)
+
+        self._create = create
+        self._thread = threading.Thread(target=self._keep, args=(create,), daemon=True)
         self._thread.start()
 
-    def _keep(self, mode: str, playbook: str, hosts: list[str]) -> None:
-        with contextlib.suppress(StoreError):
-            runs.begin(self._store, self.run, self.started, mode, self.who, playbook, hosts)
-        while not self._ended.wait(runs.BEAT):
+    def _keep(self, create: Callable[[Connection], None]) -> None:
+        created = False
+        while True:
             with contextlib.suppress(StoreError):  # the next beat may succeed
-                runs.beat(self._store, self.run)
+                if created:
+                    runs.beat(self._store, self.run)
+                else:
+                    self._store.attempt(create)
+                    created = True
+            if self._ended.wait(runs.BEAT):
+                return
 
     def host_finished(self, connection: Connection, host: str, report: Mapping[str, Any]) -> None:
         """Store how the run ended on a host, inside a transaction. A report on disk survives the end of this process.
@@ -51,7 +64,12 @@ class RunMark:
         :param report: the host's report, with its secrets
         """
         masked = None if self.mask is None else self.mask(report)
-        runs.host_finished(connection, self.run, host, report["status"], report.get("summary") or {}, masked)
+        finish = partial(
+            runs.host_finished, connection, self.run, host, report["status"], report.get("summary") or {}, masked
+        )
+        if not finish() and self._create is not None:  # the host was faster than the thread, or the store was busy
+            self._create(connection)
+            finish()
 
     def end(self) -> bool:
         """Stop renewing the mark, before the run is stored; return whether it was active until now."""

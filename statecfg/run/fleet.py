@@ -22,6 +22,7 @@ from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.events import Events, Late, Unjoined
 from statecfg.run.host.gate import Gate, Pass
 from statecfg.run.host.request import CommonRequest, Request
+from statecfg.run.host.shared_content import LIMIT, SharedContent
 from statecfg.run.job import Job
 from statecfg.run.options import Access, Expected, Limits
 from statecfg.run.report_model import HostData, Report, make_report
@@ -132,6 +133,7 @@ def run(
         f"{getpass.getuser()}@{socket.gethostname()}",
         options.access,
         options.limits,
+        SharedContent(LIMIT if len(jobs) > 1 else 0),
     )
     slots = threading.Semaphore(max(1, options.limits.forks))
     gate = Gate(len(jobs)) if options.confirm is not None else None

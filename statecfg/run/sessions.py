@@ -38,6 +38,7 @@ class Sessions:
         self._left = len(requests)
         self._over = threading.Event()
         self._stopped = False
+        self._bug: Exception | None = None  # the first one that no host's report can show
 
     def start(self) -> None:
         """Start the sessions in other threads, and return."""
@@ -50,9 +51,14 @@ class Sessions:
         self._stopped = True
 
     def wait(self) -> None:
-        """Wait until all sessions have ended."""
+        """Wait until all sessions have ended.
+
+        :raises Exception: the first error of a listener or reader that was told how a host finished
+        """
         while not self._over.wait(WAIT):
             pass
+        if self._bug is not None:
+            raise self._bug
 
     def _start(self) -> None:
         earliest = 0.0
@@ -68,15 +74,24 @@ class Sessions:
                 threading.Thread(target=self._drive, args=(driver,), daemon=True).start()
             except RuntimeError as problem:  # this process may not start more threads
                 driver.leave()
-                driver.failed(problem)
+                self._report(driver, problem)
                 self._ended()
 
     def _drive(self, driver: HostDriver) -> None:
         try:
             driver.run()
         except Exception as problem:  # a bug of statecfg: this host's report shows it, and the other hosts continue
+            self._report(driver, problem)
+        finally:
+            self._ended()
+
+    def _report(self, driver: HostDriver, problem: Exception) -> None:
+        """Show an error in the report of its host. If the listener or a reader fails too, `wait` raises the error."""
+        try:
             driver.failed(problem)
-        self._ended()
+        except Exception:  # usually the same error: a broken listener fails at each event
+            with self._lock:
+                self._bug = self._bug or problem
 
     def _ended(self) -> None:
         with self._lock:

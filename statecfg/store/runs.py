@@ -89,30 +89,39 @@ class RunInProgress:
         return now - self.beat > CUT_OFF
 
 
-def begin(store: Store, id: str, started: float, mode: str, who: str, playbook: str, hosts: Iterable[str]) -> None:
+def begin(store: Store, id: str, started: float, mode: str, who: str, playbook: str, hosts: Sequence[str]) -> None:
     """Store that a run has begun. It counts as running until `record` is called, or until it stops calling `beat`.
 
     :param started: seconds since 1970
     :param who: `user@machine`
     :param hosts: names of the run's hosts
     """
+    store.attempt(lambda connection: begin_in(connection, store.project, id, started, mode, who, playbook, hosts))
+
+
+def begin_in(
+    connection: Connection,
+    project: str,
+    id: str,
+    started: float,
+    mode: str,
+    who: str,
+    playbook: str,
+    hosts: Sequence[str],
+) -> None:
+    """Do the same as `begin`, inside a transaction. If the run is stored already, change nothing."""
     head = {"id": id, "started": started, "beat": time.time(), "mode": mode, "who": who, "playbook": playbook}
-    head["project"] = store.project
-    parts = [{"run": id, "host": name} for name in hosts]
-
-    def enter(connection: Connection) -> None:
+    connection.change(
+        "INSERT INTO going (id, started, beat, mode, who, playbook, project)"
+        " VALUES (:id, :started, :beat, :mode, :who, :playbook, :project) ON CONFLICT DO NOTHING",
+        {**head, "project": project},
+    )
+    if hosts:
         connection.change(
-            "INSERT INTO going (id, started, beat, mode, who, playbook, project)"
-            " VALUES (:id, :started, :beat, :mode, :who, :playbook, :project)",
-            head,
+            "INSERT INTO going_host (run, host, status, summary) VALUES (:run, :host, '', '{}') ON CONFLICT DO NOTHING",
+            *({"run": id, "host": name} for name in hosts),
         )
-        if parts:
-            connection.change(
-                "INSERT INTO going_host (run, host, status, summary) VALUES (:run, :host, '', '{}')", *parts
-            )
-        _forget_old(connection, "going")
-
-    store.attempt(enter)
+    _forget_old(connection, "going")
 
 
 def _forget_old(connection: Connection, table: str) -> None:
@@ -139,14 +148,15 @@ def host_finished(
     status: str,
     summary: Mapping[str, int],
     report: HostData | None = None,
-) -> None:
+) -> bool:
     """Store how a running run ended on a host, inside a transaction. `record` replaces this at the end of the run.
 
     :param summary: outcome → count
     :param report: the host's report, with masked secrets; None to store none
+    :returns: whether the store knows the run and the host; otherwise call `begin_in` first
     """
     kept = None if report is None else bounded(report)
-    connection.change(
+    changed = connection.change(
         "UPDATE going_host SET status = :status, summary = :summary, report = :report"
         " WHERE run = :run AND host = :host",
         status=status,
@@ -155,6 +165,7 @@ def host_finished(
         run=id,
         host=host,
     )
+    return changed > 0
 
 
 def under_way(store: Store) -> list[RunInProgress]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 
@@ -18,7 +19,7 @@ SLICE = 0.5
 
 
 class SshStream:
-    """One channel of a connection. A separate thread reads stderr, so that it can't block stdout."""
+    """One channel of a connection. `read` also reads stderr, so that it can't block stdout."""
 
     def __init__(self, host: str, channel: paramiko.Channel, way: Way) -> None:
         self.host = host
@@ -27,12 +28,10 @@ class SshStream:
         self.tail = Tail(STDERR_KEPT)
         self.arrived = threading.Event()
         self.closed = False
-        # paramiko would wait by the wall clock. We wait for these events instead.
+        # paramiko would wait by the wall clock. We wait for this event instead.
         channel.settimeout(0.0)
         channel.in_buffer.set_event(self.arrived)
-        self.err_arrived = threading.Event()
-        channel.in_stderr_buffer.set_event(self.err_arrived)
-        threading.Thread(target=self._drain_stderr, daemon=True).start()
+        channel.in_stderr_buffer.set_event(self.arrived)
 
     def write(self, data: bytes) -> None:
         """Send all of `data`.
@@ -63,8 +62,12 @@ class SshStream:
 
         :raises ConnectionLost: the connection ended before the output
         """
-        if not self.arrived.wait(max(0.0, timeout)):
-            return None
+        deadline = time.monotonic() + timeout
+        while not self._output_arrived():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            self.arrived.wait(left)
         try:
             data: bytes = self.channel.recv(CHUNK)
         except TimeoutError:
@@ -77,6 +80,7 @@ class SshStream:
 
     def stderr(self) -> bytes:
         """Return the newest 64 KiB of stderr."""
+        self._keep_stderr()
         return self.tail.bytes()
 
     def exit_status(self) -> int | None:
@@ -110,15 +114,12 @@ class SshStream:
         broken = self.way.notice()
         return ConnectionLost(self.host, f"the connection {f'to jump host {broken} ' if broken else ''}was lost {when}")
 
-    def _drain_stderr(self) -> None:
-        while True:
-            self.err_arrived.wait()
-            try:
-                data = self.channel.recv_stderr(CHUNK)
-            except TimeoutError:
-                continue
-            except FAILURES:
-                return
-            if not data:
-                return
-            self.tail.add(data)
+    def _output_arrived(self) -> bool:
+        """Read stderr; return whether output can be read, or has ended."""
+        self._keep_stderr()  # paramiko then clears the event, also if output has arrived
+        return bool(self.channel.recv_ready() or self.channel.eof_received or self.channel.closed)
+
+    def _keep_stderr(self) -> None:
+        with contextlib.suppress(*FAILURES):  # `read` notices a lost connection, too
+            while self.channel.recv_stderr_ready():
+                self.tail.add(self.channel.recv_stderr(CHUNK))

@@ -6,13 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from statecfg.remote.machine.redact import Redactor
-from statecfg.views.progress import PlainProgress, Progress
+from statecfg.views.progress import Masking, PlainProgress, Progress
 from statecfg.views.stream import forgiving
 
 
 def progress(
-    stream: TextIO, total: int, redactor: Redactor, color: bool, verbose: int, environ: Mapping[str, str] = os.environ
+    stream: TextIO, total: int, redactor: Masking, color: bool, verbose: int, environ: Mapping[str, str] = os.environ
 ) -> Progress:
     """Return live progress for a terminal; plain lines for other streams and in CI."""
     stream = forgiving(stream)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Protocol, TextIO
 from statecfg.hooks import waited
 from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import ActionStatus, HookStatus, HostStatus, Outcome
-from statecfg.remote.machine.redact import Redactor
 from statecfg.views import safe
 from statecfg.views.outcome import HOOK_ENDS, duration
 from statecfg.views.tally import plural
@@ -44,6 +43,13 @@ class Event(Protocol):
         """Return the data."""
 
 
+class Masking(Protocol):
+    """Masks secrets, perhaps also those that become known during the run."""
+
+    def report(self, value: Any) -> Any:
+        """Return a copy of the data of an event with the secrets masked."""
+
+
 class Progress(Protocol):
     """Shows the progress of a run. It is a context manager that surrounds the run."""
 
@@ -69,7 +75,7 @@ class _Masked(NamedTuple):
     data: Mapping[str, Any]
 
 
-def masked(event: Event, redactor: Redactor) -> Event:
+def masked(event: Event, redactor: Masking) -> Event:
     """Return an event with the secrets in its data masked; statecfg's own names and words stay."""
     return _Masked(event.host, event.name, redactor.report(event.data))
 
@@ -141,7 +147,7 @@ class PlainProgress:
         self,
         stream: TextIO,
         total: int,
-        redactor: Redactor,
+        redactor: Masking,
         verbose: int = 0,
         heartbeat: float = HEARTBEAT,
         moment: float = waited.MOMENT,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from statecfg.remote.graph.names import HostStatus, Outcome
 from statecfg.run.report_model import Change, HostData, Node, Report
-from statecfg.views import states
+from statecfg.views import alike, states
 
 Effect = Literal[
     "add", "change", "destroy", "replace", "forget", "unchanged", "excluded", "unknown", "failed", "skipped"
@@ -151,16 +151,28 @@ class Group(NamedTuple):
 
 
 def fold(report: Report) -> list[Group]:
-    """Return the hosts of a report, grouped by equal reports and sorted by name; hosts that are not ok come first."""
+    """Return the hosts of a report, grouped by equal reports and sorted by name; hosts that are not ok come first.
+
+    Errors count as equal if they differ only in the hosts' names and addresses.
+    """
     if len(report["hosts"]) == 1:
         return [Group([name], host) for name, host in report["hosts"].items()]
-    groups: dict[str, Group] = {}
+    groups: dict[str, list[str]] = {}
     texts: dict[int, str] = {}  # hosts with equal results share the values of their reports
     for name in sorted(report["hosts"]):
         host = report["hosts"][name]
-        same = "\n".join(f"{key} {_text(host.get(key), texts)}" for key in sorted(host) if key not in _OWN)
-        groups.setdefault(same, Group([], host)).names.append(name)
-    return sorted(groups.values(), key=lambda group: group.host["status"] == HostStatus.OK)
+        error = host.get("error")
+        keys = [key for key in sorted(host) if key not in _OWN and (key != "error" or not error)]
+        same = "\n".join(f"{key} {_text(host.get(key), texts)}" for key in keys)
+        groups.setdefault(same + (alike.template(error, name) if error else ""), []).append(name)
+    folded = [_group(names, report["hosts"]) for names in groups.values()]
+    return sorted(folded, key=lambda group: group.host["status"] == HostStatus.OK)
+
+
+def _group(names: list[str], hosts: Mapping[str, HostData]) -> Group:
+    host = hosts[names[0]]
+    errors = {name: hosts[name]["error"] for name in names if "error" in hosts[name]}
+    return Group(names, {**host, "error": alike.merged(errors)} if len(errors) > 1 else host)
 
 
 def _text(value: object, texts: dict[int, str]) -> str:

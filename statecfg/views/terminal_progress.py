@@ -14,10 +14,9 @@ from rich.text import Text
 
 from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HostStatus, Outcome
-from statecfg.remote.machine.redact import Redactor
 from statecfg.views import safe
 from statecfg.views.outcome import duration
-from statecfg.views.progress import Event, doing, event_text, masked
+from statecfg.views.progress import Event, Masking, doing, event_text, masked
 from statecfg.views.tally import plural
 
 ROWS = 12
@@ -46,7 +45,7 @@ class LiveProgress:
     :param verbose: 1 to print a line for each finished node above the drawing, 2 for all output, too
     """
 
-    def __init__(self, stream: TextIO, total: int, redactor: Redactor, color: bool, verbose: int = 0) -> None:
+    def __init__(self, stream: TextIO, total: int, redactor: Masking, color: bool, verbose: int = 0) -> None:
         self._total, self._redactor, self._verbose = total, redactor, verbose
         self._lock = threading.Lock()
         self._rows: dict[str, _Row] = {}

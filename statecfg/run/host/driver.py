@@ -20,7 +20,8 @@ from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.code import needed
 from statecfg.run.host.events import Events, Late, Unjoined
 from statecfg.run.host.gate import Pass, Permit
-from statecfg.run.host.host_key import HOST_KEY, other_key
+from statecfg.run.host.heartbeats import HEARTBEATS
+from statecfg.run.host.host_key import HOST_KEY, OTHER_HOST, OtherHost, other_key
 from statecfg.run.host.new_login import aside
 from statecfg.run.host.outbox import Outbox
 from statecfg.run.host.report import Emit
@@ -33,25 +34,14 @@ from statecfg.run.report_model import Error, HostData
 from statecfg.transport import Connection, Stream, TransportError
 from statecfg.transport.become import open_become
 
-BEAT = 5.0  # seconds between heartbeats
-READ = 0.2  # seconds to wait for bytes before checking the deadlines and the user's answer
 Json = Mapping[str, Any]  # of reports, and of the frames of hooks and units
 
 _DECODING = threading.Lock()
 _CANCELLED: Error = {"summary": "not started: the run was stopped first", "detail": "", "hint": ""}
-_OTHER_HOST: Error = {
-    "summary": "this is not the host of the plan; nothing was changed",
-    "detail": "Its host key differs.",
-    "hint": "If the host was reinstalled, plan again, review the plan, and apply it.",
-}
 
 
 class NotStarted(StatecfgError):
     """The user stopped the run before this host's turn."""
-
-
-class OtherHost(StatecfgError):
-    """The host key differs from the saved plan. statecfg sent nothing to the host."""
 
 
 class HostDriver:
@@ -66,7 +56,7 @@ class HostDriver:
     def __init__(
         self, request: Request, emit: Emit, late: Callable[[], Late], gate_pass: Pass, cancel: threading.Event
     ) -> None:
-        self.host, self.emit, self.late, self.cancel = request.host.name, emit, late, cancel
+        self.emit, self.late, self.cancel = emit, late, cancel
         self.session = HostSession(request, emit, decoding=_DECODING)
         self.lock = threading.RLock()  # held during each call of the session
         self.gate_pass = gate_pass
@@ -75,6 +65,12 @@ class HostDriver:
         self.outbox: Outbox | None = None
         self.address = ""
         self.over = threading.Event()
+        self.told = False  # whether `finished` was emitted, which happens once
+
+    @property
+    def host(self) -> str:
+        """The host's name."""
+        return self.session.request.host.name
 
     @property
     def report(self) -> HostData:
@@ -92,7 +88,7 @@ class HostDriver:
         except NotStarted:
             self.session.refuse(HostStatus.CANCELLED, _CANCELLED)
         except OtherHost:
-            self.session.refuse(HostStatus.REFUSED, _OTHER_HOST)
+            self.session.refuse(HostStatus.REFUSED, OTHER_HOST)
             planned = self.session.request.peer
             self.report["differs"] = [f"{HOST_KEY}: planned {planned}; now {self.report['peer']}"]
         except TransportError as problem:
@@ -108,7 +104,7 @@ class HostDriver:
         if why:
             self.session.hold_back(why)
         if self._tell_end():
-            self.emit(RunEvent.FINISHED, {"status": self.report["status"], "report": self.report})
+            self._emit_finished()
         return self.report
 
     def ask(self, request: Request) -> Json:
@@ -124,8 +120,17 @@ class HostDriver:
         self.gate_pass.leave()
 
     def failed(self, problem: Exception) -> None:
-        """Report that a bug of statecfg ended the session."""
+        """Report that a bug of statecfg ended the session.
+
+        :raises Exception: the listener or a reader failed, which the report can't show
+        """
+        if self.told:
+            raise problem
         self.session.failed(problem)
+        self._emit_finished()
+
+    def _emit_finished(self) -> None:
+        self.told = True
         self.emit(RunEvent.FINISHED, {"status": self.report["status"], "report": self.report})
 
     def _tell_end(self) -> bool:
@@ -191,38 +196,32 @@ class HostDriver:
         # A program that has ended by now, such as a shell that refuses the login, printed the reason. It is read below.
         if not again:
             sender.try_to_send(self.session.opening())
-        ended = threading.Event()
-        threading.Thread(target=self._beat, args=(sender, ended), daemon=True).start()
-        try:
-            request = self.session.request
-            if again:
-                whole = needed(request.definition, request.more, build(request.definition.types))
-                with self.lock:
-                    pieces = list(self.session.resume(whole))
-                sender.send(pieces)
-                self._listen(sender)
-                return
-            definition, more, self.events = self.late()
-            if request.order.mode in Mode.ACTING and not request.waits_for_facts:
-                self.gate_pass.hold()
-            code = None if request.waits_for_facts else needed(definition, more, request.bundle)
-            data = self.session.begin(definition, more, code)
-            if data:
-                sender.try_to_send(data)
-            self._listen(sender)
-        finally:
-            ended.set()
-            if self.outbox is not None:
-                self.outbox.close()
-                self.outbox = None
-
-    def _beat(self, sender: Sender, ended: threading.Event) -> None:
-        """Send heartbeats, independently of the other threads."""
-        while not ended.wait(BEAT):
+        with HEARTBEATS.sending(partial(sender.beat, self.session.beat())):
             try:
-                sender.write(self.session.beat())
-            except TransportError:  # the reading thread notices this too and reports it
-                return
+                self._exchange(sender, again)
+            finally:
+                if self.outbox is not None:
+                    self.outbox.close()
+                    self.outbox = None
+
+    def _exchange(self, sender: Sender, again: bool) -> None:
+        """Complete the request, or continue it after a reboot, and follow the host to its end."""
+        request = self.session.request
+        if again:
+            whole = needed(request.definition, request.more, build(request.definition.types))
+            with self.lock:
+                pieces = list(self.session.resume(whole))
+            sender.send(pieces)
+            self._listen(sender)
+            return
+        definition, more, self.events = self.late()
+        if request.order.mode in Mode.ACTING and not request.waits_for_facts:
+            self.gate_pass.hold()
+        code = None if request.waits_for_facts else needed(definition, more, request.bundle)
+        data = self.session.begin(definition, more, code)
+        if data:
+            sender.try_to_send(data)
+        self._listen(sender)
 
     # Listening
 
@@ -230,7 +229,7 @@ class HostDriver:
         """Read and execute the session's actions until the host has finished."""
         while True:
             asked = time.monotonic()  # a busy machine may stop this thread for long afterwards
-            data = sender.stream.read(READ)
+            data = sender.stream.read(self.gate_pass.pause(HEARTBEATS.sessions))
             if data == b"":
                 raise self._silence(sender.stream)
             if data:

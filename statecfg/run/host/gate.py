@@ -7,6 +7,10 @@ import threading
 from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.events import Events
 
+READ = 0.2  # seconds that a host waits for bytes before it checks the deadlines and the user's answer
+LONGEST = 2.0  # maximum of that for a host without a slot, if many hosts wait
+WAKES = 500  # hosts without a slot that check per second, unless each then waits for longer than LONGEST
+
 
 class Gate:
     """Holds planned hosts until the user has read the plan and answered.
@@ -71,6 +75,13 @@ class Pass:
         """Acquire a slot again if the host has none; return whether it has one now."""
         self.has_slot = self.has_slot or self.slots.acquire(blocking=False)
         return self.has_slot
+
+    def pause(self, sessions: int) -> float:
+        """Return for how many seconds to wait for bytes before the host checks whether it may continue.
+
+        :param sessions: the number of hosts that do this now
+        """
+        return READ if self.has_slot else min(LONGEST, max(READ, sessions / WAKES))
 
     def rest(self) -> None:
         """Release the slot, because the host waits for other hosts or for the user."""

@@ -1,8 +1,20 @@
-"""Compares the key of a host with the key that it had earlier."""
+"""Compares the host key of a host with an earlier one."""
 
 from __future__ import annotations
 
+from statecfg.remote.graph.errors import StatecfgError
+from statecfg.run.report_model import Error
+
 HOST_KEY = "host key"  # a difference between host keys begins with this
+OTHER_HOST: Error = {
+    "summary": "this is not the host of the plan; nothing was changed",
+    "detail": "Its host key differs.",
+    "hint": "If the host was reinstalled, plan again, review the plan, and apply it.",
+}
+
+
+class OtherHost(StatecfgError):
+    """The host key differs from the saved plan. statecfg sent nothing to the host."""
 
 
 def other_key(planned: str, now: str) -> bool:

@@ -14,6 +14,7 @@ from statecfg.remote.wire import frames as wire
 from statecfg.run.bundle import Bundle, Part
 from statecfg.run.host.new_login import by_ssh
 from statecfg.run.host.outgoing import plain
+from statecfg.run.host.shared_content import SharedContent
 from statecfg.run.options import Access, Limits
 from statecfg.transport import Target
 from statecfg.transport.become import Become
@@ -23,13 +24,17 @@ EXPECTED = 5_000  # maximum number of fingerprints in one frame
 
 @dataclass(frozen=True)
 class CommonRequest:
-    """The part of the request that is the same for every host of a run. See `fleet.Options`."""
+    """The part of the request that is the same for every host of a run. See `fleet.Options`.
+
+    :param content: the content that several hosts get
+    """
 
     run: str
     mode: str
     who: str
     access: Access = field(default_factory=Access)
     limits: Limits = field(default_factory=Limits)
+    content: SharedContent = field(default_factory=SharedContent, compare=False)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,21 @@ class Sender:
         with self.lock:
             self.stream.write(data)
 
+    def beat(self, data: bytes) -> bool:
+        """Send a heartbeat, unless other bytes are being sent now; return whether further ones can be sent.
+
+        The reading thread notices a broken connection itself.
+        """
+        if not self.lock.acquire(blocking=False):
+            return True
+        try:
+            self.stream.write(data)
+        except TransportError:
+            return False
+        finally:
+            self.lock.release()
+        return True
+
     def send(self, pieces: Iterable[bytes]) -> None:
         """Send bytes. If the host no longer reads, only note that: its earlier output may contain the reason."""
         if self.cut is None:

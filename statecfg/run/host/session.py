@@ -65,7 +65,7 @@ class HostSession:
         nodes = request.definition.packed.count
         self.reader = FrameReader(self.nonce, nodes, self.report.read, decoding or nullcontext())
         self.deadlines = Deadlines(clock, request.patience)
-        self.supplies = Supplies(emit, clock)
+        self.supplies = Supplies(emit, clock, request.order.content)
         self.supplies.parts[request.bundle.sha256] = request.bundle
         self.supplies.parts.update((part.sha256, part) for part in request.first_parts)
         self.unit_hooks: dict[int, Json | None] = {}  # number of the order → unit and hook
@@ -183,7 +183,7 @@ class HostSession:
         nodes = request.definition.packed.count
         self.reader = FrameReader(self.nonce, nodes, self.report.read, self.reader.decoding)
         self.deadlines = Deadlines(self.deadlines.clock, request.patience)
-        self.supplies = Supplies(self.emit, self.deadlines.clock)
+        self.supplies = Supplies(self.emit, self.deadlines.clock, request.order.content)
         self.supplies.parts[request.bundle.sha256] = request.bundle
         self.report.state = State.RETURNING
         yield from request.opening(self.nonce)
@@ -371,8 +371,13 @@ class HostSession:
         """Report that a bug of statecfg ended the session."""
         import traceback  # takes time to import
 
-        trace = "".join(traceback.format_exception(problem))
-        self.report.lost(f"statecfg failed: {problem!r}", trace, BUG, heard_all=False)
+        summary, trace = f"statecfg failed: {problem!r}", "".join(traceback.format_exception(problem))
+        if self.state is State.FINISHED:  # the outcomes of the nodes are known
+            status = self.report.data["status"]
+            status = HostStatus.FAILED if status == HostStatus.OK else status
+            self.refuse(status, {"summary": summary, "detail": trace, "hint": BUG})
+            return
+        self.report.lost(summary, trace, BUG, heard_all=False)
         self.report.data["summary"] = self.report.count()
 
 

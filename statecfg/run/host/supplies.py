@@ -13,8 +13,9 @@ from statecfg.run.bundle import Part
 from statecfg.run.host import frames
 from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.outgoing import PIECE as CONTENT_PIECE
-from statecfg.run.host.outgoing import content_frames, plain
+from statecfg.run.host.outgoing import plain
 from statecfg.run.host.report import Emit
+from statecfg.run.host.shared_content import SharedContent
 
 PIECE = 128 << 10  # bytes of the bundle in one frame
 REPORTED = 1.0  # seconds between two reports of how much content is sent
@@ -25,10 +26,11 @@ class Supplies:
     """Answers the `need` frames of one host.
 
     :param clock: returns seconds
+    :param content: the content that several hosts of the run get
     """
 
-    def __init__(self, emit: Emit, clock: Callable[[], float]) -> None:
-        self.emit, self.clock = emit, clock
+    def __init__(self, emit: Emit, clock: Callable[[], float], content: SharedContent) -> None:
+        self.emit, self.clock, self.content = emit, clock, content
         self.parts: dict[str, Part] = {}  # of the executor, by digest
         self.sent_types = False
         self.sent: set[str] = set()  # digests of parts and of content
@@ -80,7 +82,7 @@ class Supplies:
         began = reported = self.clock()
         sent = 0
         try:
-            for frame in content_frames(blob, self.clock):
+            for frame in self.content.frames(blob, self.clock):
                 yield frame
                 sent = min(blob.size, sent + CONTENT_PIECE)
                 now = self.clock()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +15,12 @@ from statecfg.playbook.inventory import Host
 from statecfg.run import fleet
 from statecfg.run.job import Job
 from statecfg.run.options import Limits
+from statecfg.run.report_model import HostData
 from statecfg.store import StoreError
-from statecfg.transport import SshSettings
+from statecfg.transport import SshSettings, dial
+from tests import lab
 from tests.host.run import rig
-from tests.lab import plain
+from tests.lab import PlainSshd, plain
 
 ACCESS = fleet.Access(SshSettings(ssh_config="none", known_hosts=(), use_agent=False, default_keys=False))
 
@@ -86,5 +90,75 @@ def test_the_question_comes_when_every_host_waits_or_has_ended() -> None:
     assert Counter(host["status"] for host in report["hosts"].values()) == {"unreachable": 20}
 
 
+def test_a_host_that_waits_for_the_answer_needs_two_threads(
+    tmp_path: Path, make_sshd: Callable[..., PlainSshd]
+) -> None:
+    before, hosts, threads = threading.active_count(), 6, 0
+    sshd = make_sshd()
+
+    def job(number: int) -> Job:
+        state, python = tmp_path / f"state{number}", tmp_path / f"python{number}"
+        state.mkdir(mode=0o700)
+        python.write_text(f'#!/bin/sh\nexport STATECFG_STATE_DIR="{state}"\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        host = rig.inventoried(sshd, f"host{number}", python=str(python))
+        return Job(host, rig.small_files(f"{tmp_path}/new", 1), "p.yml")
+
+    def confirm(report: fleet.Report) -> bool:
+        nonlocal threads
+        threads = threading.active_count() - before
+        assert all("fingerprints" in host for host in report["hosts"].values()), "all hosts wait"
+        return False
+
+    access = fleet.Access(rig.settings(sshd))
+    _run([job(number) for number in range(hosts)], fleet.Options("apply", access=access, confirm=confirm))
+    assert threads <= 2 * hosts + 3, "a driver and a connection per host, and few for all hosts together"
+
+
 def test_a_run_without_hosts_ends() -> None:
     assert _run([], fleet.Options(access=ACCESS, confirm=lambda report: True))[0]["hosts"] == {}
+
+
+@pytest.mark.parametrize("raises", ["every", "finished"])
+def test_a_listener_that_raises_ends_the_run_with_its_error(raises: str) -> None:
+    finished: list[str] = []
+
+    def listen(event: fleet.Event) -> None:
+        if event.name == "finished":
+            finished.append(event.host)
+        if raises == "every" or event.name == raises:
+            raise ValueError(f"bug {event.name}")
+
+    with pytest.raises(ValueError, match="bug connecting" if raises == "every" else "bug finished"):
+        _bounded(_closed(8), fleet.Options(access=ACCESS, limits=Limits(2)), listen)
+    assert sorted(finished) == [f"host{n}" for n in range(8)], "each host ends once"
+
+
+class _Broken:
+    """Reads reports, and has a bug."""
+
+    def settled(self) -> None:
+        """Do nothing."""
+
+    def finished(self, name: str, report: HostData) -> None:
+        """Fail."""
+        raise ValueError(f"bug {name}")
+
+
+def test_a_reader_that_raises_ends_the_run_with_its_error(target: lab.Host, place: str) -> None:
+    jobs = [fleet.Job(rig.inventoried(target), rig.small_files(place, 1), rig.PLAYBOOK)]
+    seen: list[fleet.Event] = []
+    options = fleet.Options("apply", access=fleet.Access(rig.settings(target)))
+    with pytest.raises(ValueError, match="bug"):
+        _bounded(jobs, options, seen.append, _Broken())
+    assert [event.data["status"] for event in seen if event.name == "finished"] == ["ok"]
+
+
+def _bounded(
+    jobs: Sequence[Job],
+    options: fleet.Options,
+    listen: Callable[[fleet.Event], None],
+    readers: fleet.Readers | None = None,
+) -> fleet.Report:
+    """Run with a time limit; return the report, or raise the error of the run."""
+    return dial.within(60, lambda: fleet.run(jobs, options, listen, readers=readers))

@@ -237,6 +237,23 @@ def ask(name: str = "guard", node: str = "file:/etc/motd") -> dict[str, Any]:
     return {"type": "hook", "id": 3, "hook": name, "event": "post-create", "seconds": 30, "resource": resource}
 
 
+def test_hosts_of_a_run_get_the_same_frames_with_content() -> None:
+    """So statecfg reads and compresses content once for all of them."""
+    defined = definition(file("/etc/big", content="x" * 100_000))
+    (sha256,) = defined.blobs
+    common = CommonRequest("r1", "apply", "me@here")
+    got = []
+    for name in ("web1", "web2"):
+        session = HostSession(Request(Host(name), defined, "web.yml", BUNDLE, common), lambda name, data: None)
+        session.begin(defined, {}, CODE)
+        list(session.receive(wire.GREETING + session.nonce.encode() + b"\n" + wire.encode(HELLO)))
+        (send,) = session.receive(wire.encode({"type": "need", "blobs": [sha256]}))
+        assert isinstance(send, actions.Send)
+        got.append(list(send.pieces))
+    assert len(got[0]) == len(got[1]) > 0
+    assert all(one is other for one, other in zip(*got, strict=True))
+
+
 def test_session_answers_a_hook_that_the_host_requests() -> None:
     case = Case(hooks=[HOOK])
     case.act()
@@ -364,6 +381,18 @@ def test_connection_lost_while_acting_leaves_unknown_outcomes() -> None:
     report = case.session.report.data
     assert (report["status"], report["summary"]) == ("unknown", {"unknown": 1})
     assert report["error"]["hint"] == AGAIN
+
+
+def test_a_bug_after_the_end_leaves_the_outcomes_of_the_host() -> None:
+    case = Case()
+    case.act()
+    case.hear(*done("file:/etc/motd"), {"type": "layer", "layer": 0, "nodes": case.nodes()}, END)
+    case.session.report.conclude()
+    case.session.failed(ValueError("a bug"))
+    report = case.session.report.data
+    assert report["status"] == "failed"
+    assert "a bug" in report["error"]["summary"]
+    assert [node["outcome"] for layer in report["layers"] for node in layer] == ["changed"]
 
 
 def test_connection_lost_before_acting_changes_nothing() -> None:

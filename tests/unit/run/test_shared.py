@@ -12,9 +12,9 @@ from statecfg.facts.recorded import StoredFacts
 from statecfg.graph.later import LaterSecret
 from statecfg.graph.opaque import Secret
 from statecfg.problems import InvalidInput
-from statecfg.run import prepare
+from statecfg.run import prepare, shared
 from statecfg.run.choice import Choice, KnownFacts
-from statecfg.run.shared import COMPARED, same
+from statecfg.run.shared import fingerprint, same
 from tests.each import each
 from tests.unit.facts.test_definitions import awaited
 
@@ -51,13 +51,13 @@ FACTS = {
 def groups_of(path: Path, **choice: Any) -> str:
     """Return which hosts share a definition, such as ``web1 web2 | web3``, and check that each would get the same."""
     work = prepare.playbook(path, Choice(**choice))
-    shared: dict[int, list[str]] = {}
+    found: dict[int, list[str]] = {}
     for job in work.jobs:
-        shared.setdefault(id(job.definition), []).append(job.host.name)
+        found.setdefault(id(job.definition), []).append(job.host.name)
         (alone,) = prepare.playbook(path, Choice(**{**choice, "limit": job.host.name})).jobs
         assert alone.definition.layers == job.definition.layers
         assert alone.definition.digest == job.definition.digest
-    return " | ".join(" ".join(names) for names in shared.values())
+    return " | ".join(" ".join(names) for names in found.values())
 
 
 @pytest.fixture
@@ -215,15 +215,34 @@ def test_problem_of_shared_definitions_is_reported_once(project: Path) -> None:
     assert "web" not in one.detail
 
 
-def test_function_of_a_play_runs_once_for_equal_inputs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    classes = COMPARED // 2
-    hosts = ", ".join(f"h{number}: {{vars: {{port: {number % classes}}}}}" for number in range(200))
+@pytest.mark.parametrize(("read", "classes"), [("host.vars.port", 100), ("host.vars[f'port{host.vars.group}']", 20)])
+def test_function_of_a_play_runs_once_for_equal_inputs(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], read: str, classes: int
+) -> None:
+    """The classes are interleaved. The values of the second case decide which names are read."""
+    kinds = [number % classes for number in range(3 * classes)]
+    hosts = ", ".join(
+        f"h{n}: {{vars: {{port: {kind}, group: {kind}, port{kind}: {kind}}}}}" for n, kind in enumerate(kinds)
+    )
     (tmp_path / "inventory.yml").write_text(f"hosts: {{{hosts}}}\n")
-    text = (PYTHON % "host.vars.port").replace("    return", "    print('called')\n    return")
+    text = (PYTHON % read).replace("    return", "    print('called')\n    return")
     text = text.replace('"web"', '"all"')
     work = prepare.playbook(written(tmp_path, text, "py"), Choice())
     assert len({id(job.definition) for job in work.jobs}) == classes
     assert capfd.readouterr().err.count("called") == classes
+
+
+def test_hosts_that_share_nothing_need_bounded_memory(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the last used evaluations are kept."""
+    monkeypatch.setattr(shared, "KEPT", 3)
+    ports = [1, 2, 3, 1, 4, 1, 2]
+    hosts = ", ".join(f"h{number}: {{vars: {{port: {port}}}}}" for number, port in enumerate(ports))
+    (tmp_path / "inventory.yml").write_text(f"hosts: {{{hosts}}}\n")
+    text = (PYTHON % "host.vars.port").replace("    return", "    print(host.vars.port)\n    return")
+    prepare.playbook(written(tmp_path, text.replace('"web"', '"all"'), "py"), Choice())
+    assert capfd.readouterr().err.split() == ["1", "2", "3", "4", "2"]
 
 
 @each(
@@ -244,3 +263,4 @@ def test_values_of_other_types_or_orders_are_not_the_same(one: Any, other: Any) 
     assert not same(one, other)
     assert same(one, one)
     assert same([one], [one])
+    assert fingerprint(one) == fingerprint(one)
