@@ -137,7 +137,7 @@ def test_a_listener_that_raises_ends_the_run_with_its_error(raises: str) -> None
 class _Broken:
     """Reads reports, and has a bug."""
 
-    def settled(self) -> None:
+    def begin(self) -> None:
         """Do nothing."""
 
     def finished(self, name: str, report: HostData) -> None:

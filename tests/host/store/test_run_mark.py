@@ -21,9 +21,9 @@ def test_the_report_of_a_host_that_finishes_before_the_mark_exists_is_stored(sto
         mark.begin("apply", "site.yml", ["web1", "web2"])  # its thread waits for this transaction
         mark.host_finished(connection, "web1", OK)
     mark.end()
-    (going,) = runs.under_way(store)
-    assert (going.id, going.started, going.mode, going.playbook) == ("r1", mark.started, "apply", "site.yml")
-    assert going.hosts == {"web1": runs.HostResult("ok", {"changed": 1}), "web2": runs.HostResult("", {})}
+    (running,) = runs.under_way(store)
+    assert (running.id, running.started, running.mode, running.playbook) == ("r1", mark.started, "apply", "site.yml")
+    assert running.hosts == {"web1": runs.HostResult("ok", {"changed": 1}), "web2": runs.HostResult("", {})}
     assert runs.host_report(store, "r1", "web1") == OK
 
 
