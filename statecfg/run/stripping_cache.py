@@ -1,4 +1,8 @@
-"""Cache stripped source between runs of statecfg, because stripping takes most of the time of a short run."""
+"""Cache stripped source between runs of statecfg, because stripping takes most of the time of a short run.
+
+Each line of the file is a JSON list: the key, the stripped source and the imports of a module. Only the lines that a
+run uses are parsed.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from statecfg.run import compacting, stripping
 
 _MOST = 3 << 19  # bytes, because every run reads the file: the source of one version with all its node types fits
 _Entry = tuple[str, list[str]]
+_KEY = slice(2, 66)  # the key in a line
 
 
 class StrippingCache:
@@ -27,7 +32,7 @@ class StrippingCache:
         self.path = path
         code = [Path(file).read_bytes() for file in (stripping.__file__, compacting.__file__)]
         self.version = hashlib.sha256(b"".join(code)).hexdigest()
-        self.entries = self._read()
+        self.lines = self._read()  # key → line
         self.used: dict[str, _Entry] = {}
         self.grown = False
 
@@ -38,7 +43,7 @@ class StrippingCache:
         :raises SyntaxError: if the source does not compile
         """
         key = hashlib.sha256((self.version + text).encode()).hexdigest()
-        entry = self.used.get(key) or self.entries.get(key)
+        entry = self.used.get(key) or self._parsed(key)
         if entry is None:
             short = compacting.compacted(stripping.stripped(text))
             entry = short, stripping.imports(short)
@@ -51,27 +56,37 @@ class StrippingCache:
         if not self.grown:
             return
         self.grown = False
-        older = {key: entry for key, entry in self.entries.items() if key not in self.used}
-        written = {key: json.dumps({key: entry})[1:-1] for key, entry in {**older, **self.used}.items()}
-        excess = sum(len(entry) + 2 for entry in written.values()) - _MOST
+        older = {key: line for key, line in self.lines.items() if key not in self.used}
+        lines = {**older, **{key: json.dumps([key, *entry]).encode() for key, entry in self.used.items()}}
+        excess = sum(len(line) + 1 for line in lines.values()) - _MOST
         for key in older:
             if excess <= 0:
                 break
-            excess -= len(written.pop(key)) + 2
-        data = f"{{{', '.join(written.values())}}}".encode()
+            excess -= len(lines.pop(key)) + 1
+        data = b"".join(line + b"\n" for line in lines.values())
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            durable.replace(str(self.path), [data], synced=False)  # damaged JSON counts as no cache
+            durable.replace(str(self.path), [data], synced=False)  # damaged lines count as missing
 
-    def _read(self) -> dict[str, _Entry]:
-        """Return the entries of the file, none if other users can write to it: hosts run this code."""
+    def _parsed(self, key: str) -> _Entry | None:
+        """Return the entry of a line; None if the file does not have it."""
         try:
-            with open(self.path, encoding="utf-8") as stream:
+            _, text, imports = json.loads(self.lines[key])
+        except (KeyError, ValueError):
+            return None
+        return text, imports
+
+    def _read(self) -> dict[str, bytes]:
+        """Return the lines of the file, none if other users can write to it: hosts run this code."""
+        try:
+            with open(self.path, "rb") as stream:
                 info = os.fstat(stream.fileno())
                 if info.st_uid != os.geteuid() or not stat.S_ISREG(info.st_mode) or info.st_mode & 0o022:
                     return {}
-                return dict(json.load(stream))
-        except (OSError, ValueError):
+                lines = stream.read().splitlines()
+                whole = (line for line in lines if line.startswith(b'["') and line.endswith(b"]]"))
+                return {line[_KEY].decode("ascii", "replace"): line for line in whole}
+        except OSError:
             return {}
 
 
@@ -80,4 +95,4 @@ def cache() -> StrippingCache:
     """Return this user's cache, in the directory that the XDG Base Directory Specification defines."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     folder = Path(base if base.startswith("/") else Path("~/.cache").expanduser())
-    return StrippingCache(folder / "statecfg" / "host-source.json")
+    return StrippingCache(folder / "statecfg" / "host-source.jsonl")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,12 @@ def used(path: Path, *numbers: int) -> set[str]:
     for number in numbers:
         assert tuple(cache.get(source(number))) == (f"NUMBER={number}\nimport os\n", ["os"])
     cache.keep()
-    return {text.partition("\n")[0] for text, _ in StrippingCache(path).entries.values()}
+    return {json.loads(line)[1].partition("\n")[0] for line in StrippingCache(path).lines.values()}
 
 
 def test_a_run_finds_what_another_run_has_stripped(tmp_path: Path) -> None:
-    used(tmp_path / "cache.json", 1, 2)
-    cache = StrippingCache(tmp_path / "cache.json")
+    used(tmp_path / "cache.jsonl", 1, 2)
+    cache = StrippingCache(tmp_path / "cache.jsonl")
     cache.get(source(2))
     assert not cache.grown
     cache.get(source(3))
@@ -35,7 +36,7 @@ def test_a_run_finds_what_another_run_has_stripped(tmp_path: Path) -> None:
 def test_a_full_cache_loses_what_was_not_used_for_the_longest_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "cache.json"
+    path = tmp_path / "cache.jsonl"
     used(path, 0, 1, 2)
     monkeypatch.setattr(stripping_cache, "_MOST", path.stat().st_size + 10)
     assert used(path, 0, 3) == {"NUMBER=2", "NUMBER=0", "NUMBER=3"}
@@ -43,7 +44,7 @@ def test_a_full_cache_loses_what_was_not_used_for_the_longest_time(
     assert used(path, 4, 5, 6, 7) == {"NUMBER=4", "NUMBER=5", "NUMBER=6", "NUMBER=7"}  # a run keeps all that it uses
 
 
-@pytest.mark.parametrize("content", ["", "[", "[]"])
+@pytest.mark.parametrize("content", ["", "[", "[]", "[\n[]\n"])
 def test_a_broken_file_counts_as_empty(tmp_path: Path, content: str) -> None:
-    (tmp_path / "cache.json").write_text(content)
-    assert used(tmp_path / "cache.json", 1) == {"NUMBER=1"}
+    (tmp_path / "cache.jsonl").write_text(content)
+    assert used(tmp_path / "cache.jsonl", 1) == {"NUMBER=1"}
