@@ -16,6 +16,7 @@ from statecfg.hooks.event_queue import EventQueue
 from statecfg.hooks.exec import engine as engines
 from statecfg.hooks.exec import input
 from statecfg.hooks.host_log import HostLog
+from statecfg.hooks.late_reconciler import LateReconciler
 from statecfg.hooks.registration import files
 from statecfg.hooks.registration.model import Registration
 from statecfg.hooks.run_mark import RunMark
@@ -24,7 +25,7 @@ from statecfg.problems import InvalidInput, problem
 from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
 from statecfg.run.report_model import HostData
-from statecfg.store import StoreError, facts, hosts, left_hosts, objects, opened, runs
+from statecfg.store import StoreError, facts, hosts, left_hosts, opened, runs
 from statecfg.units import in_run
 
 if TYPE_CHECKING:
@@ -85,12 +86,8 @@ class Bus:
             engine = engines.of_project(project, self.store, inventory)
             declared = files.load(project)
             self.warnings = [warning for registration in declared for warning in registration.warnings]
-            self.reconciler: Reconciler | None = None
             http = [] if silent else [hook for hook in declared if hook.protocol == "http"]
-            if http or objects.exist(self.store):
-                from statecfg.hooks.http.reconcile import Reconciler  # most projects have no HTTP hooks
-
-                self.reconciler = Reconciler(self.store, http, run, inventory, cancel)
+            self.http = LateReconciler(self.store, http, run, inventory, cancel)
             hooks = _hooks_of_run(engine, declared, silent)
             self.around = AroundResources(engine, hooks, cancel)
             self.events = EventQueue(engine, silent, self.problems, cancel)
@@ -100,6 +97,11 @@ class Bus:
     def run(self) -> str:
         """The run's id."""
         return self.mark.run
+
+    @property
+    def reconciler(self) -> Reconciler | None:
+        """What calls the HTTP hooks; None if the run has none."""
+        return self.http.current
 
     @property
     def left(self) -> int:
@@ -114,15 +116,13 @@ class Bus:
         :param tell: receives a line about the hook that the run waits for; by default, it is dropped
         """
         self.mode, self.playbook, self.events.engine.tell = mode, playbook, tell
-        if self.reconciler is not None:
-            self.reconciler.asking.tell = tell
+        self.http.use(tell=tell)
 
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
         """Return the options and jobs of the run, with the hooks of each host and the store's data about it."""
         self.mark.mask = options.hooks.mask
         self.around.cancel = self.events.cancel = options.cancel
-        if self.reconciler is not None:
-            self.reconciler.asking.cancel = options.cancel
+        self.http.use(cancel=options.cancel)
         around = {job.host.name: self.around.of_host(job.host.name) for job in jobs}
         policy = input.policy(self.playbook, hosts.bound(self.store, self.playbook))
         self.ledgers = hosts.lineages(self.store, self.playbook)
@@ -206,13 +206,16 @@ class Bus:
 
         :returns: why the resources must stay, "" if they may be destroyed
         """
-        if self.mode != Mode.DESTROY or self.reconciler is None:
-            return ""
-        if self.events.silent:
-            self.reconciler.forget(host, self.playbook)
+        if self.mode != Mode.DESTROY:
             return ""
         try:
-            done = self.reconciler.finalize(host, self.playbook)
+            reconciler = self.http.of(host, self.playbook)
+            if reconciler is None:
+                return ""
+            if self.events.silent:
+                reconciler.forget(host, self.playbook)
+                return ""
+            done = reconciler.finalize(host, self.playbook)
         except (StoreError, InvalidInput) as error:
             return str(error)
         failed = [
@@ -230,10 +233,12 @@ class Bus:
                     self.host_log.enter(host, self.playbook, fired)
         done = report["status"] == HostStatus.OK and not report.get("declined")
         ended = report["status"] in (HostStatus.OK, HostStatus.FAILED, HostStatus.UNKNOWN)
-        if self.mode == Mode.APPLY and ended and self.reconciler is not None:
+        if self.mode == Mode.APPLY and ended:
             with self.problems.collecting():
-                why = report["error"]["summary"] if "error" in report else ""
-                self.reconciler.run_ended(host, self.playbook, done, why)
+                reconciler = self.http.of(host, self.playbook)
+                if reconciler is not None:
+                    why = report["error"]["summary"] if "error" in report else ""
+                    reconciler.run_ended(host, self.playbook, done, why)
         with self.problems.collecting():
             self._enter_end(host, report, done)
 

@@ -57,7 +57,7 @@ class StrippingCache:
             return
         self.grown = False
         older = {key: line for key, line in self.lines.items() if key not in self.used}
-        lines = {**older, **{key: json.dumps([key, *entry]).encode() for key, entry in self.used.items()}}
+        lines = {**older, **{key: json.dumps([key, *entry]).encode() for key, entry in list(self.used.items())}}
         excess = sum(len(line) + 1 for line in lines.values()) - _MOST
         for key in older:
             if excess <= 0:

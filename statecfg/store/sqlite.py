@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from statecfg.store.errors import StoreError
 
 if TYPE_CHECKING:
+    import sqlalchemy
+
     from statecfg.store.address import Address
 
 BUSY = 10.0  # seconds to wait for another writer.
@@ -43,14 +45,23 @@ _MEANING = {
 
 
 class Held(sqlite3.Connection):
-    """A connection that stays open when SQLAlchemy, which borrows it, closes it."""
+    """A connection that stays open when SQLAlchemy, which borrows it, closes it.
+
+    :ivar full: SQLAlchemy's connection, which has borrowed this one; None if no statement needed it so far
+    """
+
+    full: sqlalchemy.Connection | None = None
 
     def close(self) -> None:
         """Do nothing; see `end`."""
 
     def end(self) -> None:
         """Close the connection."""
-        super().close()
+        try:
+            if self.full is not None:
+                self.full.close()
+        finally:
+            super().close()
 
 
 def connect(path: Path) -> Held:

@@ -34,14 +34,13 @@ class SqliteConnection:
 
     def __init__(self, raw: sqlite.Held, borrow: Callable[[sqlite.Held], sqlalchemy.Connection]) -> None:
         self._raw, self._borrow = raw, borrow
-        self._full: sqlalchemy.Connection | None = None
 
     @property
     def full(self) -> sqlalchemy.Connection:
         """SQLAlchemy's connection, in the same transaction."""
-        if self._full is None:
-            self._full = self._borrow(self._raw)
-        return self._full
+        if self._raw.full is None:
+            self._raw.full = self._borrow(self._raw)
+        return self._raw.full
 
     def rows(self, query: str, /, **values: Any) -> list[Row]:
         """Return the rows that a query finds."""
@@ -68,11 +67,13 @@ class SqliteConnection:
         return self.full.exec_driver_sql(statement)
 
     def end(self) -> None:
-        """Undo what was not committed, and return the connection that SQLAlchemy borrowed."""
-        if self._raw.in_transaction:
-            self._raw.rollback()
-        if self._full is not None:
-            self._full.close()
+        """Undo what was not committed, also for SQLAlchemy."""
+        try:
+            if self._raw.in_transaction:
+                self._raw.rollback()
+        finally:
+            if self._raw.full is not None:
+                self._raw.full.rollback()
 
 
 class SqliteDatabase:

@@ -104,14 +104,12 @@ class SharedContent:
 
     def _make_room(self, size: int) -> bool:
         """Drop frames that no host gets now; return whether the limit allows further bytes."""
-        total = self.size + size
         for sha256, frames in list(self._kept.items()):
-            if total <= self._limit:
+            if self.size + size <= self._limit:
                 break
             if not frames.users:
-                total -= frames.size
-                del self._kept[sha256]
-        return total <= self._limit
+                self._kept.pop(sha256, None)  # the garbage collector may have ended an iteration that removed it
+        return self.size + size <= self._limit
 
     def _leave(self, shared: _Frames) -> None:
         with self._lock:

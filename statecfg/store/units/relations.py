@@ -170,8 +170,10 @@ def leave(connection: Connection, unit_id: int) -> set[int]:
     for number in numbers:
         notified |= tell_left(connection, number, unit_id)
     connection.execute(update(relation_unit).where(there).values(gone=True))
+    waiting = select(unit_event.c.relation).where(unit_event.c.unit == unit_id).distinct()
+    numbers += connection.execute(waiting).scalars()  # units that left them may have waited for these events only
     connection.execute(delete(unit_event).where(unit_event.c.unit == unit_id))
-    sweep(connection, numbers)
+    sweep(connection, dict.fromkeys(numbers))
     return notified
 
 

@@ -112,6 +112,7 @@ class Client:
 
     process: Started | subprocess.Popen[bytes]
     lines: list[str] = field(default_factory=list)
+    reader: threading.Thread | None = None  # adds the lines
 
     def await_line(self, text: str, seconds: float = 60) -> None:
         """Wait until the process prints a line that contains the text."""
@@ -120,6 +121,8 @@ class Client:
     def end(self) -> str:
         """Wait until the process ends, and return its output."""
         self.process.wait(120)
+        if self.reader is not None:
+            self.reader.join(30)
         return "".join(self.lines)
 
 
@@ -137,14 +140,14 @@ def client(host: Host, script: str, *arguments: str, **environ: str) -> Iterator
             for line in lines:
                 found.lines.append(line)
 
-    thread = threading.Thread(target=pump, daemon=True)
-    thread.start()
+    found.reader = threading.Thread(target=pump, daemon=True)
+    found.reader.start()
     try:
         yield found
     finally:
         process.kill()
         process.wait()
-        thread.join(5)
+        found.reader.join(5)
 
 
 def executors(host: Host) -> list[int]:

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests import ROOT
-from tests.unit.units.test_charms import read
+from tests.unit.run.test_charms import read
 
 EXAMPLES = ROOT / "playbooks/charms"
 

@@ -14,7 +14,7 @@ from statecfg.run import prepare
 from statecfg.run.prepare import Choice, Work
 from tests import ROOT
 from tests.host.command import statecfg
-from tests.unit.units.test_charms import write as program
+from tests.unit.run.test_charms import write as program
 
 INVENTORY = """\
 hosts: [db1, db2, web1]

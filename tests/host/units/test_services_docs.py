@@ -8,7 +8,7 @@ from typing import Any
 from statecfg.run import prepare
 from tests import ROOT
 from tests.host.pages import blocks
-from tests.unit.units.test_charms import write
+from tests.unit.run.test_charms import write
 
 PAGE = ROOT / "docs/services.md"
 

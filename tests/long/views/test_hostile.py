@@ -264,7 +264,7 @@ def test_facts_history_and_progress_show_no_control_characters(text: str) -> Non
         no_controls(plain(history_lines(poisoned(past, lambda: text), run)))
     for kind in ("warning", "node-finished", "action-finished", "fired", "unit-hook", "unit-log", "output", "finished"):
         data = dict.fromkeys(("text", "name", "node", "op", "reason", "hook", "event", "error", "unit"), text)
-        event = type("Event", (), {"host": text, "kind": kind, "data": {**data, "status": "error", "level": 40}})
+        event = type("Event", (), {"host": text, "name": kind, "data": {**data, "status": "error", "level": 40}})
         from statecfg.views import safe
 
         for line in event_text(event, 2):
