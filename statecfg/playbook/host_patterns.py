@@ -113,10 +113,11 @@ def _no_match_problem(
             "pass an inventory with -i, or use @local for this machine",
             *locations,
         )
-    help_text = suggest(name, [*names.groups, *names.hosts], "there are")
+    help_text = suggest(name, dict.fromkeys([*names.groups, *names.hosts]), "there are")
+    count = len(dict.fromkeys(names.hosts).keys() - {LOCAL})
     return problem(
         "SC0406",
-        f"{what} `{pattern}`{term} matches none of {len(names.hosts)} hosts and no group",
+        f"{what} `{pattern}`{term} matches none of {count} hosts and no group",
         help_text,
         *locations,
     )

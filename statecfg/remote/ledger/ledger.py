@@ -8,7 +8,7 @@ import time
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from statecfg.remote.graph.model import Attrs, JsonMap
-from statecfg.remote.graph.names import Outcome, RunStatus
+from statecfg.remote.graph.names import Mode, Outcome, RunStatus
 from statecfg.remote.ledger import appended, sqlite, state
 from statecfg.remote.ledger.journal import Account
 from statecfg.remote.ledger.records import (
@@ -202,6 +202,9 @@ class Ledger:
             self._update_resources(playbook, run["id"], account, defined or {})
             self._delete_paid(playbook, run["id"], account)
             ended = time.time() if status != RunStatus.RUNNING else None
+            if ended and run.get("mode") == Mode.DESTROY:  # no later run could perform these
+                never_ran = "how = 'null' AND node NOT IN (SELECT name FROM resource WHERE playbook = ?)"
+                database.execute("DELETE FROM owed WHERE playbook = ? AND " + never_ran, (playbook, playbook))
             database.execute("UPDATE run SET ended = ?, status = ? WHERE id = ?", (ended, status, run["id"]))
             outdated = "SELECT id FROM run ORDER BY started DESC, rowid DESC LIMIT -1 OFFSET %d" % KEPT
             for table, column in (("outcome", "run"), ("action", "run"), ("run", "id")):

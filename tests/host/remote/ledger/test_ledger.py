@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote.graph.names import RunStatus
+from statecfg.remote.graph.names import Mode, RunStatus
 from statecfg.remote.ledger.history import history
 from statecfg.remote.ledger.journal import Account, Journal, interrupted_runs
 from statecfg.remote.ledger.ledger import KEPT, Ledger
@@ -308,6 +308,17 @@ def test_a_renamed_resource_keeps_its_memory_and_debts(place: str) -> None:
     assert rows(place) == {"new": "old"}
     ledger = Ledger(place)
     assert [(debt["node"], debt["cause"]) for debt in ledger.owed("site")] == [("new", "cause"), ("other", "new")]
+    ledger.close()
+
+
+def test_a_destroy_drops_what_is_owed_to_nodes_that_never_ran(place: str) -> None:
+    ledger = Ledger(place)
+    ledger.begin(RUN, [("notify", "conf", None), ("web", "conf", {"type": "service"})])
+    lines = [{"manage": row("conf")}, {"node": "conf", "op": "write"}]
+    ledger.end(RUN, Account([json.dumps(line) for line in lines]), "failed")
+    assert [debt["node"] for debt in ledger.owed("site")] == ["notify", "web"]
+    ledger.fold({"id": "r2", "playbook": "site", "mode": Mode.DESTROY}, account({"entity": "conf", "state": ""}), "ok")
+    assert [debt["node"] for debt in ledger.owed("site")] == ["web"], "the host still can restart what is not defined"
     ledger.close()
 
 
