@@ -90,7 +90,7 @@ def test_the_question_comes_when_every_host_waits_or_has_ended() -> None:
     assert Counter(host["status"] for host in report["hosts"].values()) == {"unreachable": 20}
 
 
-def test_a_host_that_waits_for_the_answer_needs_two_threads(
+def test_a_host_that_waits_for_the_answer_needs_three_threads(
     tmp_path: Path, make_sshd: Callable[..., PlainSshd]
 ) -> None:
     before, hosts, threads = threading.active_count(), 6, 0
@@ -112,7 +112,7 @@ def test_a_host_that_waits_for_the_answer_needs_two_threads(
 
     access = fleet.Access(rig.settings(sshd))
     _run([job(number) for number in range(hosts)], fleet.Options("apply", access=access, confirm=confirm))
-    assert threads <= 2 * hosts + 3, "a driver and a connection per host, and few for all hosts together"
+    assert threads <= 3 * hosts + 3, "a driver, heartbeats and a connection per host, and few for all hosts together"
 
 
 def test_a_run_without_hosts_ends() -> None:
