@@ -17,14 +17,15 @@ LARGEST = ROUND * PIECE  # bytes of content; with more, each connection measures
 class _Frames:
     """The frames of one content. They are made while the fastest host gets them.
 
-    :ivar size: bytes that the frames take at most
+    :ivar counted: bytes that `SharedContent.size` counts for them
+    :ivar made_size: bytes of the frames that are made
     :ivar users: the number of hosts that get them now
     :ivar complete: whether all frames are made
     """
 
     def __init__(self, blob: Blob) -> None:
-        self.sha256, self.size = blob.sha256, blob.size
-        self.users, self.complete = 0, False
+        self.sha256, self.counted = blob.sha256, blob.size
+        self.made_size, self.users, self.complete = 0, 0, False
         self._made: list[bytes] = []
         self._rest = content_frames(blob)
         self._problem: Exception | None = None
@@ -49,27 +50,24 @@ class _Frames:
         except Exception as problem:  # every host that gets this content reports it
             self._problem = problem
             raise
-        if frame is not None:
-            self._made.append(frame)
+        if frame is None:
+            self.complete = True
             return
-        self.complete, self.size = True, sum(map(len, self._made))
+        self._made.append(frame)
+        self.made_size += len(frame)
 
 
 class SharedContent:
     """The frames of content that hosts of a run have got, as far as they fit into memory.
 
     :param limit: maximum bytes to keep; 0 to keep nothing, because there is only one host
+    :ivar size: bytes that the kept frames take at most
     """
 
     def __init__(self, limit: int = LIMIT) -> None:
-        self._limit = limit
+        self._limit, self.size = limit, 0
         self._kept: OrderedDict[str, _Frames] = OrderedDict()  # by digest; the last used ones are at the end
         self._lock = threading.RLock()  # the garbage collector may end an iteration at any time, also inside the lock
-
-    @property
-    def size(self) -> int:
-        """The maximum number of bytes that the kept frames take."""
-        return sum(frames.size for frames in list(self._kept.values()))
 
     def frames(self, blob: Blob, clock: Callable[[], float] = time.monotonic) -> Iterator[bytes]:
         """Yield the frames with the content of a blob; see `content_frames`. Each host of the run may call this.
@@ -96,7 +94,8 @@ class SharedContent:
             if blob.sha256 not in self._kept:
                 if blob.size > LARGEST or not self._make_room(blob.size):
                     return None
-                self._kept[blob.sha256] = _Frames(blob)
+                shared = self._kept[blob.sha256] = _Frames(blob)
+                self.size += shared.counted
             self._kept.move_to_end(blob.sha256)
             shared = self._kept[blob.sha256]
             shared.users += 1
@@ -104,15 +103,23 @@ class SharedContent:
 
     def _make_room(self, size: int) -> bool:
         """Drop frames that no host gets now; return whether the limit allows further bytes."""
-        for sha256, frames in list(self._kept.items()):
-            if self.size + size <= self._limit:
-                break
-            if not frames.users:
-                self._kept.pop(sha256, None)  # the garbage collector may have ended an iteration that removed it
+        if self.size + size > self._limit:
+            for frames in list(self._kept.values()):
+                if not frames.users:
+                    self._drop(frames)
+                if self.size + size <= self._limit:
+                    break
         return self.size + size <= self._limit
+
+    def _drop(self, frames: _Frames) -> None:
+        if self._kept.pop(frames.sha256, None) is not None:  # the garbage collector may end an iteration that drops it
+            self.size -= frames.counted
 
     def _leave(self, shared: _Frames) -> None:
         with self._lock:
             shared.users -= 1
-            if not shared.users and not shared.complete:  # its file is still open
-                self._kept.pop(shared.sha256, None)
+            if shared.complete:
+                self.size += shared.made_size - shared.counted
+                shared.counted = shared.made_size
+            elif not shared.users:  # its file is still open
+                self._drop(shared)
