@@ -31,18 +31,14 @@ class Sender:
             self.stream.write(data)
 
     def beat(self, data: bytes) -> bool:
-        """Send a heartbeat, unless other bytes are being sent now; return whether further ones can be sent.
+        """Send a heartbeat; return whether further ones can be sent.
 
         The reading thread notices a broken connection itself.
         """
-        if not self.lock.acquire(blocking=False):
-            return True
         try:
-            self.stream.write(data)
+            self.write(data)
         except TransportError:
             return False
-        finally:
-            self.lock.release()
         return True
 
     def send(self, pieces: Iterable[bytes]) -> None:
