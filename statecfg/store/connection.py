@@ -7,9 +7,10 @@ Reasons: docs/decisions/runs-without-sqlalchemy.md
 
 from __future__ import annotations
 
+import abc
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from statecfg.store.errors import StoreError
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]  # column → value
 
 
-class Connection(Protocol):
+class Connection(abc.ABC):
     """A connection inside a transaction. Only the functions that receive it use it, one at a time.
 
     :ivar shared: whether the database is PostgreSQL
@@ -30,29 +31,35 @@ class Connection(Protocol):
     shared: bool
 
     @property
+    @abc.abstractmethod
     def full(self) -> sqlalchemy.Connection:
         """SQLAlchemy's connection, in the same transaction."""
 
+    @abc.abstractmethod
     def rows(self, query: str, /, **values: Any) -> list[Row]:
         """Return the rows that a query finds.
 
         :param query: SQL text with `:NAME` for each value
         """
 
+    @abc.abstractmethod
     def change(self, statement: str, /, *rows: Row, **values: Any) -> int:
         """Execute a statement once, or once for each row of values; return the number of changed rows.
 
         :param statement: SQL text with `:NAME` for each value
         """
 
+    @abc.abstractmethod
     def add(self, statement: str, /, **values: Any) -> int:
         """Execute an INSERT of one row; return the `id` that the database gave it."""
 
     def execute(self, statement: Any, *parameters: Any, **options: Any) -> Result:
         """Execute a statement of SQLAlchemy. Parameters: those of SQLAlchemy's method."""
+        return self.full.execute(statement, *parameters, **options)
 
     def exec_driver_sql(self, statement: str) -> Result:
         """Execute SQL text in the database's own dialect."""
+        return self.full.exec_driver_sql(statement)
 
 
 def row_of(connection: Connection, query: str, /, **values: Any) -> Row | None:

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.engine import make_url
 
 from statecfg.store import sqlite
+from statecfg.store.connection import Connection
 from statecfg.store.errors import Again, Busy, Lost, StoreError, Unmade
 from statecfg.store.tables import commit_mark
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import sqlalchemy
 
     from statecfg.store.address import Address
-    from statecfg.store.connection import Connection, Result, Row
+    from statecfg.store.connection import Row
 
 BUSY = sqlite.BUSY
 IDLE = 30  # seconds after which the server ends a transaction whose client is silent
@@ -45,8 +46,8 @@ _LIBPQ = {
 _text = functools.lru_cache(maxsize=500)(text)
 
 
-class PostgresqlConnection:
-    """A connection to the server. See `statecfg.store.connection.Connection`.
+class PostgresqlConnection(Connection):
+    """A connection to the server.
 
     :param full: SQLAlchemy's connection
     """
@@ -54,27 +55,24 @@ class PostgresqlConnection:
     shared = True
 
     def __init__(self, full: sqlalchemy.Connection) -> None:
-        self.full = full
+        self._full = full
+
+    @property
+    def full(self) -> sqlalchemy.Connection:
+        """SQLAlchemy's connection."""
+        return self._full
 
     def rows(self, query: str, /, **values: Any) -> list[Row]:
         """Return the rows that a query finds."""
-        return [dict(row) for row in self.full.execute(_text(query), values).mappings()]
+        return [dict(row) for row in self._full.execute(_text(query), values).mappings()]
 
     def change(self, statement: str, /, *rows: Row, **values: Any) -> int:
         """Execute a statement once, or once for each row of values; return the number of changed rows."""
-        return self.full.execute(_text(statement), [dict(row) for row in rows] if rows else values).rowcount
+        return self._full.execute(_text(statement), [dict(row) for row in rows] if rows else values).rowcount
 
     def add(self, statement: str, /, **values: Any) -> int:
         """Execute an INSERT of one row; return the `id` that the database gave it."""
-        return int(self.full.execute(_text(f"{statement} RETURNING id"), values).scalar_one())
-
-    def execute(self, statement: Any, *parameters: Any, **options: Any) -> Result:
-        """Execute a statement of SQLAlchemy."""
-        return self.full.execute(statement, *parameters, **options)
-
-    def exec_driver_sql(self, statement: str) -> Result:
-        """Execute SQL text in PostgreSQL's dialect."""
-        return self.full.exec_driver_sql(statement)
+        return int(self._full.execute(_text(f"{statement} RETURNING id"), values).scalar_one())
 
 
 class PostgresqlDatabase:

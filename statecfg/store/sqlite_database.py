@@ -17,15 +17,14 @@ if TYPE_CHECKING:
     import sqlalchemy
 
     from statecfg.store.address import Address
-    from statecfg.store.connection import Result
 
 MOST = 25  # connections at a time
 IDLE = 5  # unused connections that stay open
 WAIT = 60.0  # seconds to wait for a free connection
 
 
-class SqliteConnection:
-    """A connection to the file. See `statecfg.store.connection.Connection`.
+class SqliteConnection(Connection):
+    """A connection to the file.
 
     :param borrow: returns SQLAlchemy's connection for an open connection
     """
@@ -57,14 +56,6 @@ class SqliteConnection:
         number = self._raw.execute(statement, values).lastrowid
         assert number is not None
         return number
-
-    def execute(self, statement: Any, *parameters: Any, **options: Any) -> Result:
-        """Execute a statement of SQLAlchemy."""
-        return self.full.execute(statement, *parameters, **options)
-
-    def exec_driver_sql(self, statement: str) -> Result:
-        """Execute SQL text in SQLite's dialect."""
-        return self.full.exec_driver_sql(statement)
 
     def end(self) -> None:
         """Undo what was not committed, also for SQLAlchemy."""
@@ -182,7 +173,7 @@ class SqliteDatabase:
 
     @contextmanager
     def failing(self) -> Iterator[None]:
-        """Convert SQLite's exceptions into StoreError, also those that SQLAlchemy wraps."""
+        """Raise a StoreError instead of an exception of SQLite. SQLAlchemy may have wrapped that exception."""
         try:
             yield
         except sqlite3.IntegrityError:
@@ -202,14 +193,14 @@ class SqliteDatabase:
         return True
 
     def forget_marks(self, connection: Connection) -> None:
-        """Do nothing: there are no marks."""
+        """Do nothing, because `marked` stores no mark in a file."""
 
     def empty(self, connection: Connection) -> bool:
         """Return False: a file without the schema is refused."""
         return False
 
     def close(self) -> None:
-        """Close every connection; those that are in use are closed when they are returned."""
+        """Close the unused connections now, and each other one when its transaction ends."""
         self._closed = True
         while self._idle:
             self._drop()
