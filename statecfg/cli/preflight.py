@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-import resource
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from statecfg.engines import open_files
 from statecfg.problems import Problem, problem, report
 
 if TYPE_CHECKING:
@@ -45,15 +45,12 @@ def check(hosts: Sequence[Host], settings: SshSettings | None, forks: int, wait:
 def _files(at_once: int, waiting: int) -> Iterable[Problem]:
     """Raise the soft limit of open files if necessary; yield a problem if the hard limit is too low."""
     needed = FILES + FILES_PER_HOST * at_once + FILES_WAITING * waiting
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if resource.RLIM_INFINITY in (soft, hard) or soft >= needed:
+    allowed = open_files.allow(needed)
+    if allowed >= needed:
         return
-    if hard >= needed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
-        return
-    fitting = (hard - FILES - FILES_WAITING * waiting) // FILES_PER_HOST
+    fitting = (allowed - FILES - FILES_WAITING * waiting) // FILES_PER_HOST
     connected = f" with {waiting} connected hosts" if waiting else ""
-    detail = f"--forks {at_once}{connected} needs {needed} open files, and this process may open {hard}"
+    detail = f"--forks {at_once}{connected} needs {needed} open files, and this process may open {allowed}"
     smaller = f"use --forks {fitting}, or " if fitting > 0 else ""
     yield problem("SC0451", detail, f"{smaller}run `ulimit -n {needed}` as a user who may raise the limit")
 

@@ -50,7 +50,7 @@ def work(request: bytes) -> None:
 
     from statecfg.engines import open_files, relay
 
-    open_files.allow_many()
+    open_files.allow()
     asked = json.loads(request)
     worker = get_worker()
     secede()  # a run can be long: the worker's other tasks don't wait for it

@@ -1,4 +1,4 @@
-"""The limit of open files of a worker, which needs some for each of its hosts."""
+"""The limit of open files of a process, which needs some for each of its hosts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ import resource
 MOST = 1 << 20  # the most that Linux allows by default
 
 
-def allow_many() -> None:
-    """Raise this process's soft limit of open files to the hard limit, but not above `MOST`.
+def allow(wanted: int = MOST) -> int:
+    """Raise this process's soft limit of open files as far as `wanted` and the hard limit permit.
 
-    A worker inherits its limit from the program that starts it, and can't know how many hosts it gets.
+    Without `wanted`, for a worker: it inherits its limit from the program that starts it, and can't know how many hosts
+    it gets.
+
+    :returns: the number of files that the process may open; `wanted` if there is no limit
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if resource.RLIM_INFINITY not in (soft, hard) and soft < min(hard, MOST):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, MOST), hard))
+    if resource.RLIM_INFINITY in (soft, hard):
+        return wanted
+    allowed = min(hard, wanted)
+    if soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(soft, allowed)

@@ -75,10 +75,10 @@ def _describe(process: subprocess.Popen[bytes], output: IO[bytes]) -> str:
 
 def main(descriptor: int) -> None:
     """Serve the controller on an inherited socket."""
-    from statecfg.engines.open_files import allow_many
+    from statecfg.engines import open_files
     from statecfg.engines.relay import serve
 
-    allow_many()
+    open_files.allow()
     with socket.socket(fileno=descriptor) as sock:
         os.set_inheritable(descriptor, False)
         serve(sock)
