@@ -133,10 +133,10 @@ def _claimed(owners: Mapping[str, list[Node]]) -> dict[str, list[_Need]]:
     by_path = {type_name: "path" in _fields(type_name) for type_name in REGISTRY}
     claimed: dict[str, list[_Need]] = {}
     for identity, group in owners.items():
-        type, _, name = identity.partition(":")
-        for node in group if type in ("path", "mount") else ():
-            if type == "mount" or not by_path.get(node.type):
-                wanted = "path" if type == "mount" else "inside"
+        identity_type, _, name = identity.partition(":")
+        for node in group if identity_type in ("path", "mount") else ():
+            if identity_type == "mount" or not by_path.get(node.type):
+                wanted = "path" if identity_type == "mount" else "inside"
                 need = _Need(wanted, name, REASONS[wanted])
                 claimed.setdefault(node.provides, []).append(need)
     return claimed
