@@ -27,6 +27,8 @@ from tests.host.server.serving import serving
 LARGEST = 200.0  # limit for the script time in ms
 WIDTHS = (1280, 390)
 Step = Callable[[Page], object]
+# The list after the search: one row.
+ONLY_ROW = ":nth-match(article.row, 1):only-child"
 STEPS: tuple[tuple[str, Step, str], ...] = (
     ("overview", lambda page: go(page, "#/"), "h1 >> text=in trouble"),
     ("hosts", lambda page: go(page, "#/hosts"), "article.row >> nth=49"),
@@ -45,20 +47,12 @@ STEPS: tuple[tuple[str, Step, str], ...] = (
     ("services: in trouble", lambda page: go(page, "#/services?state=trouble"), "text=21 of 500 units match"),
     ("entities", lambda page: go(page, "#/entities"), "article.row >> nth=24"),
     ("entities: next page", lambda page: page.click("text=Older"), "text=2 of 400"),
-    (
-        "entities: search",
-        lambda page: page.fill('[data-param="find"]', "blog9999"),
-        ":nth-match(article.row, 1):only-child",
-    ),
+    ("entities: search", lambda page: page.fill('[data-param="find"]', "blog9999"), ONLY_ROW),
     ("entities: state", lambda page: go(page, "#/entities?state=RESOLUTION_ERROR"), "text=1 of 4"),
     ("an entity", lambda page: go(page, f"#/entities/{entity_id(7)}"), "h2 >> text=Content"),
     ("tasks", lambda page: go(page, "#/tasks"), "article.row >> nth=24"),
     ("tasks: next page", lambda page: page.click("text=Older"), "text=2 of 80"),
-    (
-        "tasks: search",
-        lambda page: page.fill('[data-param="find"]', "blog1999"),
-        ":nth-match(article.row, 1):only-child",
-    ),
+    ("tasks: search", lambda page: page.fill('[data-param="find"]', "blog1999"), ONLY_ROW),
     ("tasks: errors", lambda page: go(page, "#/tasks?status=error&type=acme:site"), "article.row >> nth=19"),
 )
 

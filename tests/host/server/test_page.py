@@ -22,11 +22,9 @@ from statecfg.store import hosts, runs
 from tests import ROOT
 from tests.host.command import statecfg
 from tests.host.run.relay import Relay
-from tests.host.server.browser import CANARY, PHONE, browsing, fits, go, paged, signed_in
+from tests.host.server.browser import CANARY, PHONE, fits, go, paged, signed_in
 from tests.host.server.scenes import NOOP, created, entity_type, interface, made
 from tests.host.server.serving import Served, serving
-
-expect.set_options(timeout=30_000)  # milliseconds; a busy machine needs more than the default of 5 s
 
 LONG = "a line that is much longer than any phone is wide, as lines of configuration files tend to be"
 PLAYBOOK = """from statecfg import play
@@ -41,12 +39,6 @@ def site(host):
 """
 FAILS = """command("migrate", argv=["sh", "-c", {script!r}], requires=[conf]),
         file({place!r} + "/after", content="z\\n", requires=["command:migrate"])"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

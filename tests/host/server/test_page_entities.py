@@ -9,19 +9,13 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.host.server.browser import DESK, PHONE, address, browsing, fits, go, paged, reload, signed_in
+from tests.host.server.browser import DESK, PHONE, address, fits, go, paged, reload, signed_in
 from tests.host.server.many import MINUTE
 from tests.host.server.many_entities import entity_id, fill_entities
 from tests.host.server.serving import Served, serving
 
 ENTITIES, TASKS, PAGE = 120, 200, 25
 DAY = 24 * 60 * MINUTE
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as program:
-        yield program
 
 
 @pytest.fixture(scope="module")

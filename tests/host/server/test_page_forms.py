@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -10,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from statecfg.entities.model import user_id
-from tests.host.server.browser import CANARY, DESK, PHONE, browsing, fits, go, paged, signed_in
+from tests.host.server.browser import CANARY, DESK, PHONE, fits, go, paged, signed_in
 from tests.host.server.scenes import API, created, entity_type, made
 from tests.host.server.serving import Served
 
@@ -31,12 +30,6 @@ SCHEMA = {
         },
     },
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as program:
-        yield program
 
 
 @pytest.fixture(scope="module")

@@ -9,19 +9,13 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.host.server.browser import DESK, PHONE, address, browsing, fits, go, paged, reload, signed_in
+from tests.host.server.browser import DESK, PHONE, address, fits, go, paged, reload, signed_in
 from tests.host.server.many import LARGE_RUN, MINUTE, START, fill
 from tests.host.server.serving import Served, serving
 
 HOSTS, RUNS = 300, 200
 PAGE = 50
 OWN = "/statecfg/1.0"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as program:
-        yield program
 
 
 @pytest.fixture(scope="module")

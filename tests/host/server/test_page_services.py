@@ -13,19 +13,13 @@ from sqlalchemy import insert
 from statecfg import store
 from statecfg.playbook import project
 from statecfg.store.service_tables import unit
-from tests.host.server.browser import CANARY, DESK, PHONE, address, browsing, fits, go, paged, reload, signed_in
+from tests.host.server.browser import CANARY, DESK, PHONE, address, fits, go, paged, reload, signed_in
 from tests.host.server.many import LARGE_RUN, fill
 from tests.host.server.many_services import WHY, add_service, fill_services, service_row, unit_row
 from tests.host.server.serving import Served, serving
 
 UNITS, HOSTS, PAGE = 150, 300, 50
 SERVICES = "/statecfg/1.0/services"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with browsing() as program:
-        yield program
 
 
 @pytest.fixture(scope="module")
