@@ -111,6 +111,10 @@ class World:
         """Return False if an action of a required node may still change `stat(path)`."""
         raise NotImplementedError
 
+    def settled(self, path: str) -> bool:
+        """Return `is_known(path)`. Node types written for 0.3 call this name, which will be removed in 1.0."""
+        return self.is_known(path)
+
     def apparent(self, path: str) -> Optional[Stat]:
         """Return `stat(path)` as far as it is known now. It never raises Unknown (see `is_known`)."""
         raise NotImplementedError

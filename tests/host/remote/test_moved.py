@@ -32,7 +32,7 @@ def put(machine, path, text):
 @note.check
 def check(node, world):
     path, text = node.attrs["path"], node.attrs["text"]
-    if world.stat(path) is not None and world.read(path) == text.encode():
+    if world.settled(path) and world.stat(path) is not None and world.read(path) == text.encode():
         return []
     return [put(path, text)]
 """
