@@ -145,5 +145,7 @@ def undo(node: Node, memory: system_records.AlternativeMemory, world: World) -> 
     if was["mode"] == "auto":
         return ActionSpec([*actions, automatic(name, _best(choices))] if now["mode"] != "auto" else actions)
     if was["path"] not in choices:
-        return ActionSpec(actions, left=["%s is no longer an alternative for %s" % (was["path"], name)])
+        return ActionSpec(
+            actions, left=["%s is not restored: its former choice %s is not registered" % (name, was["path"])]
+        )
     return ActionSpec([*actions, choose(name, was["path"])])

@@ -34,7 +34,7 @@ class Ended:
 
     :param answer: its result (`functions.FunctionResult` or `playbooks.PlaybookResult`); None if it ended without one
     :param output: what it printed, the newest 64 KiB
-    :param reason: why there is no result; "" if there is one
+    :param reason: why the child gave no result; "" if it gave one
     :param stopped: whether it was stopped because this process stops
     """
 

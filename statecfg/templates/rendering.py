@@ -182,9 +182,7 @@ def _read(path: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _environment(
-    folders: tuple[str, ...] = (), style: str = "", settings: tuple[tuple[str, Any], ...] = ()
-) -> Sandbox:
+def _environment(folders: tuple[str, ...] = (), style: str = "", settings: tuple[tuple[str, Any], ...] = ()) -> Sandbox:
     return Sandbox(_Files(folders, dict(settings) if style else None), style, dict(settings))
 
 

@@ -44,7 +44,7 @@ class Event(Protocol):
 
 
 class Masking(Protocol):
-    """Masks secrets, perhaps also those that become known during the run."""
+    """Masks secrets. A run may add secrets while it runs."""
 
     def report(self, value: Any) -> Any:
         """Return a copy of the data of an event with the secrets masked."""

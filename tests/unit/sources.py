@@ -62,7 +62,7 @@ SUB_PACKAGES = (
     "cli.entity",
     "cli.hook",
 )
-# The directories of a room whose files are no modules.
+# Directories of packages with files that the code reads as data. They contain no modules.
 DATA = ("hooks.shipped", "server.static")
 # The package `statecfg` contains only a table of names. An import of a name is an import of its module in the table.
 TABLE = {**statecfg._HOMES, **statecfg._CALLED}

@@ -105,7 +105,7 @@ def test_a_file_imports_only_from_its_floor_and_lower_ones() -> None:
 
 
 def test_only_a_few_explained_calls_reach_a_higher_floor() -> None:
-    """`named` finds what it calls in the table of `statecfg`, so these calls are no imports."""
+    """`named` looks up a name in the table of `statecfg`. Python's imports don't show such a call."""
     found = [(path, name) for path in FILES for name, _ in called_by_name(path)]
     assert set(statecfg._CALLED) <= {name for _, name in found} <= set(TABLE)
     above = {name for path, name in found if FLOORS[part(TABLE[name])] > FLOORS[part_of(path)]}

@@ -25,7 +25,7 @@ class Cluster:
 
     :ivar url: the scheduler's address, for --engine
     :ivar environment: what the controller needs, too
-    :ivar log_files: the logs of the workers by their process ids, also of those that were stopped
+    :ivar log_files: process id → log of the worker. Stopped workers stay in it
     """
 
     directory: Path

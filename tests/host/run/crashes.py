@@ -40,7 +40,10 @@ def kill_client(host: Host, client: rig.Client) -> None:
 
 
 def kill_worker(host: Host, client: rig.Client) -> bool:
-    """Kill a worker process of the client: the one that has its only host. Return whether it was connected to it."""
+    """Kill the worker process that is connected to the host, or else any worker process of the client.
+
+    :returns: whether the killed worker was connected to the host
+    """
     workers = sorted(pid for pid in processes.descendants(client.process.pid) if _is_worker(pid))
     connected = connection(host, workers)
     for pid in connected or workers[:1]:  # none if the client has just ended

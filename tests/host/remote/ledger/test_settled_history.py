@@ -15,7 +15,7 @@ from statecfg.remote.ledger.state import StateError
 
 @pytest.fixture
 def held(tmp_path: Path) -> Lock:
-    """Give the lock of a run that goes on."""
+    """Give a lock that a running run holds."""
     lock = Lock(str(tmp_path))
     assert lock.take({"run": "r1", "who": "me@here", "since": time.time(), "pid": 1}, 0) is None
     return lock
