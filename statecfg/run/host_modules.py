@@ -30,7 +30,7 @@ MANAGERS = (
 PARTS = {
     "facts": ("statecfg.remote.facts",),
     "history": ("statecfg.remote.ledger.history",),
-    "hooks": tuple(f"statecfg.remote.hooks.{name}" for name in ("firing", "run", "result")),
+    "hooks": tuple(f"statecfg.remote.hooks.{name}" for name in ("calling", "firing", "order", "run", "result")),
     "units": ("statecfg.remote.units",),
     "decisions": ("statecfg.remote.run.decisions",),
     "items": tuple(f"statecfg.remote.run.{name}" for name in ("items", "item_lists", "item_nodes", "item_execution")),

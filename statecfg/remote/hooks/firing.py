@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Protocol
 
     from statecfg.remote.graph.model import JsonMap
-    from statecfg.remote.hooks.lifecycle import CalledHook, HookedResource
+    from statecfg.remote.hooks.calling import CalledHook, HookedResource
     from statecfg.remote.hooks.order import HookOrder
     from statecfg.remote.ledger.ledger import Ledger
     from statecfg.remote.wire.channel import Channel

@@ -1,4 +1,4 @@
-"""The life of managed resources on a host: creation, change and removal, their states, and the hooks around them.
+"""The life of managed resources on a host: creation, change and removal, and their states.
 
 The states, and the effect of a failed hook in each of them, are those of Runtime Defined Entities: PRE_CREATED,
 RESOLVED, RESOLUTION_ERROR and IN_DELETION.
@@ -6,20 +6,16 @@ RESOLVED, RESOLUTION_ERROR and IN_DELETION.
 
 from __future__ import annotations
 
-import time
-
-from statecfg.remote.graph.names import HOOKS_OF_EVENT, HookStatus, Outcome, ResourceEvent, State
+from statecfg.remote.graph.names import Outcome, ResourceEvent, State
 from statecfg.remote.ledger.records import recorded_name
-from statecfg.remote.machine.changes import as_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence
+    from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence
 
     from typing_extensions import Protocol, TypedDict
 
-    from statecfg.remote.graph.model import JsonMap, Node
-    from statecfg.remote.hooks.order import HookOrder
+    from statecfg.remote.graph.model import Node
     from statecfg.remote.ledger.records import Resource
 
     class ExpectedHook(TypedDict):
@@ -29,27 +25,6 @@ if TYPE_CHECKING:
         event: str
         name: str
         where: str
-
-    class CalledHook(ExpectedHook, total=False):
-        """A hook that was called, with its result."""
-
-        status: str
-        error: str
-        severity: str
-        entry: JsonMap
-        metadata: JsonMap
-
-    class HookedResource(TypedDict, total=False):
-        """A node as hooks receive it."""
-
-        name: str
-        type: str
-        state: str
-        position: str
-        attributes: JsonMap
-        tags: List[str]
-        outcome: str
-        playbook: str
 
     class Record(Protocol):
         """The journal, which stores states durably."""
@@ -79,14 +54,13 @@ class Tracked:
 
 
 class Lifecycle:
-    """The states of the nodes of one run, and the hooks around them.
+    """The states of the nodes of one run on a host without hooks.
 
     :param tracked: by node name, including orphans
-    :param hooks: the hooks that may be called, in order
     """
 
-    def __init__(self, tracked: Dict[str, Tracked], hooks: Sequence[HookOrder]) -> None:
-        self.tracked, self.hooks = tracked, hooks
+    def __init__(self, tracked: Dict[str, Tracked]) -> None:
+        self.tracked = tracked
 
     def attach(self, record: Record, new_record: Callable[[Node], Resource]) -> None:
         """Connect the lifecycle to the run. Before this call, it cannot record anything.
@@ -95,18 +69,6 @@ class Lifecycle:
         :param new_record: returns the record of a node that becomes managed
         """
         self.record, self.new_record = record, new_record
-
-    def connect(
-        self,
-        call: Callable[[HookOrder, str, HookedResource, float], Mapping[str, Any]],
-        tell: Callable[[CalledHook], None],
-    ) -> None:
-        """Connect the lifecycle to its hooks. Before this call, it cannot call any.
-
-        :param call: calls a hook: (hook, event, resource as data, seconds) → {"ok": bool, "error": str, "waited": s}
-        :param tell: receives each call, for the report
-        """
-        self.call, self.tell = call, tell
 
     def of(self, node: Node) -> Tracked:
         """Return the state of a node."""
@@ -215,73 +177,18 @@ class Lifecycle:
     def due(self, node: Node, changed: bool) -> bool:
         """Return whether processing a node would call a hook or change its state."""
         tracked = self.of(node)
-        if tracked.state in (PRE_CREATED, RESOLUTION_ERROR, IN_DELETION) or tracked.owing:
-            return True
-        events = [PRE_RECONCILE]
-        if not tracked.state:
-            events.append(POST_CREATE)
-        elif changed:
-            events.append(POST_UPDATE)
-        return any(hook.fires(event, node) for hook in self.hooks for event in events)
+        return tracked.state in (PRE_CREATED, RESOLUTION_ERROR, IN_DELETION) or bool(tracked.owing)
 
     def would_fire(self, node: Node, acts: bool, removal: bool) -> List[ExpectedHook]:
-        """Return the hooks that a node would call: hook, event, name, where."""
-        tracked = self.of(node)
-        if removal:
-            begun = tracked.state == IN_DELETION
-            events = [FINALIZE, POST_DELETE] if begun else [PRE_DELETE, FINALIZE, POST_DELETE]
-        else:
-            events = [PRE_RECONCILE]
-            if tracked.state != RESOLVED:
-                events.append(POST_CREATE)
-            elif acts or tracked.owing:
-                events.append(POST_UPDATE)
-        return [
-            {"hook": hook.name, "event": event, "name": node.provides, "where": hook.where}
-            for event in events
-            for hook in self.hooks
-            if hook.fires(event, node)
-        ]
+        """Return the hooks that a node would call. Without hooks, it calls none."""
+        return []
 
-    def fire(self, event: str, node: Node, outcome: str, only: Any = None) -> str:
-        """Call an event's hooks in order; return why the run can't continue with the node, "" if it can.
+    def fire(self, event: str, node: Node, outcome: str, only: Optional[Sequence[str]] = None) -> str:
+        """Call an event's hooks; return why the run can't continue with the node, "" if it can.
+
+        Without hooks, it can. `HookedLifecycle` calls them.
 
         :param outcome: the outcome of the node; "" before it is processed
         :param only: names of the hooks to call; None for all
         """
-        end = time.monotonic() + HOOKS_OF_EVENT
-        tracked = self.of(node)
-        for hook in self.hooks:
-            if not hook.fires(event, node) or (only is not None and hook.name not in only):
-                continue
-            left = end - time.monotonic()
-            if left <= 0:
-                error = "the event's hooks took %g s together" % HOOKS_OF_EVENT
-                answer: Mapping[str, Any] = {"ok": False, "error": error}
-            else:
-                answer = self.call(hook, event, resource(node, tracked.state, outcome), min(left, hook.deadline))
-                end += answer.get("waited", 0.0)  # don't count the time in which other hosts' hooks ran
-            status = HookStatus.OK if answer["ok"] else hook.on_failure.status
-            called: CalledHook = {"hook": hook.name, "event": event, "name": node.provides, "where": hook.where}
-            called["status"] = status
-            for key in ("error", "severity", "entry", "metadata"):
-                if answer.get(key):
-                    called[key] = answer[key]
-            self.tell(called)
-            message = "the %s hook %s failed: %s" % (event, hook.name, answer.get("error") or "it gave no reason")
-            if status == HookStatus.OWED:
-                tracked.owing.append([event, hook.name])
-                tracked.why = message
-            elif status == HookStatus.FAILED:
-                return message
         return ""
-
-
-def resource(node: Node, state: str, outcome: str) -> HookedResource:
-    """Return a node as hooks receive it. Attributes are as in reports: content by its digest."""
-    data: HookedResource = {"name": node.provides, "type": node.type, "state": state, "position": node.position}
-    data["attributes"] = as_json({key: value for key, value in node.attrs.items() if value is not None})
-    data["tags"] = list(node.options.get("tags") or ())
-    if outcome:
-        data["outcome"] = outcome
-    return data

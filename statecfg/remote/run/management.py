@@ -238,14 +238,22 @@ class Management:
     def life(self) -> Lifecycle:
         """The states of the nodes of this run, and their hooks; created on first use."""
         if self._life is None:
-            from statecfg.remote.hooks.lifecycle import Lifecycle, Tracked
+            from statecfg.remote.hooks import lifecycle
 
             resources = dict(self.recorded.resources)
             resources.update((orphan.provides, orphan.resource) for orphan in self.all_orphans())
-            tracked = {name: Tracked(name, resource.state, resource.owing) for name, resource in resources.items()}
+            tracked = {
+                name: lifecycle.Tracked(name, resource.state, resource.owing) for name, resource in resources.items()
+            }
             for name, resource in self.orphans.renamed.items() if self.orphans is not None else ():
-                tracked[name] = Tracked(name, "", resource.owing)  # it becomes managed under its new name
-            self._life = Lifecycle(tracked, self.hooks)
+                # It becomes managed under its new name.
+                tracked[name] = lifecycle.Tracked(name, "", resource.owing)
+            if self.hooks:
+                from statecfg.remote.hooks.calling import HookedLifecycle
+
+                self._life = HookedLifecycle(tracked, self.hooks)
+            else:
+                self._life = lifecycle.Lifecycle(tracked)
         return self._life
 
     def due(self, plan: Plan) -> bool:
@@ -317,13 +325,16 @@ class Management:
         owed = [debt for debt in owed if plan.acts(debt[1])]
         self.recorded.restarts = {debt.node for debt in self.recorded.debts}.union(node for node, _, _ in owed)
         ledger.begin(self._run, owed)
-        self.life.attach(journal, self._start_recording(facets).new_resource)
+        life = self.life
+        life.attach(journal, self._start_recording(facets).new_resource)
         if self.hooks:
+            from statecfg.remote.hooks.calling import HookedLifecycle
             from statecfg.remote.hooks.firing import Firing
 
+            assert isinstance(life, HookedLifecycle)
             firing = Firing(self.order, ledger, definitions.mask, channel)
-            self.life.connect(firing.call, firing.tell)
-        return self.life
+            life.connect(firing.call, firing.tell)
+        return life
 
     def _start_recording(self, facets: Facets) -> Recording:
         from statecfg.remote.run.recording import Recording

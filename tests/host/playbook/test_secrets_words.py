@@ -17,7 +17,7 @@ import pytest
 
 from statecfg.remote import session
 from statecfg.remote.graph import events, names
-from statecfg.remote.hooks import lifecycle
+from statecfg.remote.hooks import calling, lifecycle
 from statecfg.remote.machine.redact import SHORTEST, Redactor
 from statecfg.remote.run import execution
 from statecfg.remote.units import units
@@ -47,7 +47,7 @@ WORDS = sorted(
         "root", "0600", "true", "null", "secret", "blob", "begin", "expect",
     }
 )  # fmt: skip
-LOADED = (execution, lifecycle, session, units)  # the modules whose messages the tests below look at
+LOADED = (calling, execution, lifecycle, session, units)  # the modules whose messages the tests below look at
 PLAYBOOK = """\
 hosts: "@local"
 resources:

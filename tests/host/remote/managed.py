@@ -34,7 +34,7 @@ sys.path.insert(0, {str(ROOT)!r})
 from importlib import import_module
 from statecfg.remote.wire import channel
 from statecfg.remote.run import content, drift, execution
-from statecfg.remote.hooks import firing, lifecycle
+from statecfg.remote.hooks import calling, firing, lifecycle
 from statecfg.remote.machine import guard, redact
 from statecfg.remote.ledger import history, opening, orphans, state
 from statecfg.remote import session

@@ -91,6 +91,8 @@ def test_code_for_hooks_and_units_is_sent_only_when_needed() -> None:
     assert bundle.parts({}) == {}
     (hooks,) = bundle.parts({"hooks": [{"where": "controller"}]}).values()
     assert "statecfg.remote.hooks.run" in sent.unpacked(hooks.data)
+    in_core = {name for name in host_modules.core() if name.startswith("statecfg.remote.hooks.")}
+    assert in_core == {"statecfg.remote.hooks.lifecycle"}, "hosts without hooks have states of resources, too"
     (units,) = bundle.parts({"units": {"units": []}}).values()
     assert "statecfg.remote.units.units" in sent.unpacked(units.data)
     assert not set(sent.unpacked(units.data)) & set(host_modules.core())
