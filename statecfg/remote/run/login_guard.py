@@ -151,7 +151,9 @@ class LoginGuard:
 
     def _units(self) -> Dict[str, Dict[str, str]]:
         """Return the state of sshd's existing units, with the time of its last change: unit → property → value."""
-        output = self.machine.probe(["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", *UNITS]).text
+        argv = ["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", *UNITS]
+        # A guard also looks after the connection was lost: an answer that was cut off would look like a change.
+        output = self.machine.probe(argv, interruptible=False).text
         units = [dict(line.partition("=")[::2] for line in block.splitlines()) for block in output.split("\n\n")]
         return {
             properties["Id"]: properties

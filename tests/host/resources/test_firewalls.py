@@ -196,13 +196,17 @@ def test_rules_that_nft_refuses_change_nothing(site: Site) -> None:
 
 
 def test_a_table_that_cuts_the_connection_is_taken_back(site: Site) -> None:
-    """The run loses its connection. The host restores the former rules by itself, so the next run works."""
+    """The run loses its connection. The host restores the former rules by itself, so the next run works.
+
+    It restarts nothing else: a restart of sshd refuses new connections for a moment.
+    """
     site.come_true(table(PASS))
-    before = listed(site)
+    before, sshd = listed(site), site.host.listener
     site.say("apply", table("tcp dport 80 accept"), code=None)
     assert listed(site) == before
     assert "dport 80" not in site.host.read("/etc/nftables.d/site.nft")
     assert site.host.ssh(["true"]).returncode == 0
+    assert site.host.listener == sshd
     site.come_true(table(PASS))
 
 
