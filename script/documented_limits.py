@@ -44,6 +44,12 @@ LIMITS = (
     ("statecfg.remote.machine.changes", "DIFF_LINES", "lines of one diff", ""),
     ("statecfg.remote.run.performing", "WORKERS", "nodes of a layer that run concurrently on a host", ""),
     (f"{HOST}.heartbeats", "BEAT", "time between heartbeats", "s"),
+    (
+        "statecfg.run.options",
+        "CONNECTED",
+        "hosts of a run that stay connected while they wait for the user's answer or for the facts of other hosts",
+        "",
+    ),
     (f"{HOST}.deadlines", "DEAD", "silence after which statecfg considers a host lost", "s"),
     (f"{HOST}.deadlines", "START", "time from the start of the executor to its first message", "s"),
     ("statecfg.run.options", "PATIENCE", "time with only heartbeats, plus the longest timeout of the nodes", "s"),

@@ -27,11 +27,13 @@ def check(hosts: Sequence[Host], settings: SshSettings | None, forks: int, wait:
 
     :param settings: how this machine connects to them; None if other machines do
     :param forks: maximum number of hosts that are processed concurrently
-    :param wait: whether all hosts stay connected until the user has answered, or until all facts are known
+    :param wait: whether hosts wait, some of them connected, until the user has answered, or until all facts are known
     :raises InvalidInput: ssh_config can't be read, a host has only unusable keys, or the process may not open enough
         files
     """
-    problems = list(_files(min(forks, len(hosts)), len(hosts) if wait else 0))
+    from statecfg.run.options import CONNECTED
+
+    problems = list(_files(min(forks, len(hosts)), min(CONNECTED, len(hosts)) if wait else 0))
     over_ssh = [host for host in hosts if host.transport == "ssh"]
     if settings is not None and over_ssh:
         problems += _config(settings)

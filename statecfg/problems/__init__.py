@@ -66,6 +66,7 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     ├── UnitError                 store           a unit asked for what it can't have
     ├── Broken                    run             a host sent an invalid event, or nothing
     │   └── StillUp               run             a host that should reboot has not done so yet
+    ├── Disconnected              run             a host waits without a connection
     ├── Invalid                   run             JSON has another shape than its class (also a ValueError)
     ├── HookFailure               run             a hook's failure ended the run of a host
     ├── NotStarted                run             the user stopped the run before this host

@@ -20,7 +20,7 @@ from statecfg.run.folding import Folding
 from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.events import Events, Late, Unjoined
-from statecfg.run.host.gate import Gate, Pass
+from statecfg.run.host.gate import Gate, Pass, Slots
 from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.host.shared_content import LIMIT, SharedContent
 from statecfg.run.job import Job
@@ -135,7 +135,7 @@ def run(
         options.limits,
         SharedContent(LIMIT if len(jobs) > 1 else 0),
     )
-    slots = threading.Semaphore(max(1, options.limits.forks))
+    slots = Slots(options.limits.forks, options.limits.connected)
     gate = Gate(len(jobs)) if options.confirm is not None else None
     joined, barrier = _Joined(), Barrier(awaited, [job.host.name for job in jobs if job.needs])
 

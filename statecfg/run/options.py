@@ -9,6 +9,7 @@ from typing import Any
 from statecfg.transport import Connection, SshSettings, Target, connect, load
 from statecfg.transport.become import Become
 
+CONNECTED = 100  # hosts
 PATIENCE = 1800.0  # seconds without progress (heartbeats don't count), in addition to the nodes' own time limits
 
 
@@ -39,6 +40,8 @@ class Limits:
     :param lock_timeout: seconds to wait for another run on a host
     :param connect_rate: maximum number of new connections per second; None for no limit
     :param patience: seconds without progress (heartbeats don't count), in addition to the longest timeout of the nodes
+    :param connected: maximum number of hosts that stay connected while they wait for the user or for other hosts. The
+        others connect again when they can continue
     :param verify_content: read every file, even if its inode, size and times are unchanged
     """
 
@@ -47,6 +50,7 @@ class Limits:
     lock_timeout: float = 0.0
     connect_rate: float | None = None
     patience: float = PATIENCE
+    connected: int = CONNECTED
     verify_content: bool = False
 
 

@@ -1,4 +1,7 @@
-"""The sessions of a run: each starts in its own thread as soon as a slot is free, and leaves only its report."""
+"""The sessions of a run: each starts in its own thread as soon as a slot is free, and leaves only its report.
+
+A session that is interrupted starts again as soon as its host has something to do.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from statecfg.run.host import repeated
 from statecfg.run.host.driver import HostDriver
+from statecfg.run.host.gate import Slots
 from statecfg.run.host.request import Request
 from statecfg.run.report_model import HostData
 
+POLL = 0.1  # seconds between two looks at the hosts whose sessions were interrupted
 WAIT = 0.5  # seconds; a wait without timeout would delay Ctrl-C
 
 
@@ -17,7 +23,6 @@ class Sessions:
     """Starts the sessions in the order of the requests.
 
     :param driver: makes the driver of a host. It has a slot already
-    :param slots: one for each host that is processed at the same time
     :param rate: maximum number of sessions to start per second; None for no limit
     :param cancel: set when the user stops the run; then the remaining sessions end at once
     :ivar reports: host → its report so far, for the hosts whose sessions have started
@@ -27,17 +32,19 @@ class Sessions:
         self,
         requests: Sequence[Request],
         driver: Callable[[Request], HostDriver],
-        slots: threading.Semaphore,
+        slots: Slots,
         rate: float | None,
         cancel: threading.Event,
     ) -> None:
         self.reports: dict[str, HostData] = {}
         self._requests, self._driver, self._slots = requests, driver, slots
-        self._pause, self._cancel = 1 / rate if rate else 0.0, cancel
+        self._pace = _Pace(rate, cancel)
         self._lock = threading.Lock()
         self._left = len(requests)
+        self._interrupted: list[HostDriver] = []
+        self._changed = threading.Event()  # a session was interrupted, or the run has ended
         self._over = threading.Event()
-        self._stopped = False
+        self._stopped = threading.Event()
         self._bug: Exception | None = None  # the first one that no host's report can show
 
     def start(self) -> None:
@@ -48,7 +55,8 @@ class Sessions:
 
     def stop(self) -> None:
         """Start no more sessions, because the run has failed."""
-        self._stopped = True
+        self._stopped.set()
+        self._changed.set()
 
     def wait(self) -> None:
         """Wait until all sessions have ended.
@@ -61,29 +69,54 @@ class Sessions:
             raise self._bug
 
     def _start(self) -> None:
-        earliest = 0.0
         for request in self._requests:
-            self._slots.acquire()
-            self._cancel.wait(max(0.0, earliest - time.monotonic()))
-            earliest = time.monotonic() + self._pause
-            if self._stopped:
+            self._slots.busy.acquire()
+            self._pace.wait()
+            if self._stopped.is_set():
                 return
             driver = self._driver(request)
             self.reports[driver.host] = driver.report
-            try:
-                threading.Thread(target=self._drive, args=(driver,), daemon=True).start()
-            except RuntimeError as problem:  # this process may not start more threads
-                driver.leave()
-                self._report(driver, problem)
-                self._ended()
+            self._begin(driver)
+        while not self._over.is_set() and not self._stopped.is_set():
+            for driver in self._ready():
+                driver.gate_pass.acquire()
+                self._pace.wait()
+                if self._stopped.is_set():
+                    return
+                self._begin(driver)
+
+    def _ready(self) -> Sequence[HostDriver]:
+        """Wait for a moment, or until a session is interrupted; return the drivers that can continue."""
+        self._changed.wait(POLL if self._interrupted else None)
+        ready: list[HostDriver] = []
+        with self._lock:
+            self._changed.clear()
+            waiting, self._interrupted = self._interrupted, []
+            for driver in waiting:
+                (ready if repeated.ready(driver) else self._interrupted).append(driver)
+        return ready
+
+    def _begin(self, driver: HostDriver) -> None:
+        try:
+            threading.Thread(target=self._drive, args=(driver,), daemon=True).start()
+        except RuntimeError as problem:  # this process may not start more threads
+            driver.leave()
+            self._report(driver, problem)
+            self._ended()
 
     def _drive(self, driver: HostDriver) -> None:
+        ended = True
         try:
-            driver.run()
+            ended = driver.run()
         except Exception as problem:  # a bug of statecfg: this host's report shows it, and the other hosts continue
             self._report(driver, problem)
         finally:
-            self._ended()
+            if ended:
+                self._ended()
+        if not ended:
+            with self._lock:
+                self._interrupted.append(driver)
+            self._changed.set()
 
     def _report(self, driver: HostDriver, problem: Exception) -> None:
         """Show an error in the report of its host. If the listener or a reader fails too, `wait` raises the error."""
@@ -98,3 +131,17 @@ class Sessions:
             self._left -= 1
             if not self._left:
                 self._over.set()
+                self._changed.set()
+
+
+class _Pace:
+    """Limits how many sessions start per second; the parameters are those of `Sessions`."""
+
+    def __init__(self, rate: float | None, cancel: threading.Event) -> None:
+        self._pause, self._cancel = 1 / rate if rate else 0.0, cancel
+        self._earliest = 0.0
+
+    def wait(self) -> None:
+        """Wait until the next session may start, or the user stops the run."""
+        self._cancel.wait(max(0.0, self._earliest - time.monotonic()))
+        self._earliest = time.monotonic() + self._pause

@@ -14,19 +14,18 @@ from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.remote.wire import frames as wire
 from statecfg.run.awaited import Refused
 from statecfg.run.bundle import build, command, modules_of
-from statecfg.run.host import actions, lost_worker, rebooted
+from statecfg.run.host import actions, heartbeats, rebooted, repeated
 from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.code import needed
 from statecfg.run.host.events import Events, Late, Unjoined
-from statecfg.run.host.gate import Pass, Permit
-from statecfg.run.host.heartbeats import HEARTBEATS
+from statecfg.run.host.gate import READ, Pass, Slots
 from statecfg.run.host.host_key import HOST_KEY, OTHER_HOST, OtherHost, other_key
 from statecfg.run.host.new_login import aside
 from statecfg.run.host.outbox import Outbox
 from statecfg.run.host.report import Emit
 from statecfg.run.host.request import Request
-from statecfg.run.host.sender import LINGER, Sender
+from statecfg.run.host.sender import Sender
 from statecfg.run.host.session import HostSession
 from statecfg.run.host.state import State
 from statecfg.run.job import Job
@@ -61,9 +60,9 @@ class HostDriver:
         self.lock = threading.RLock()  # held during each call of the session
         self.gate_pass = gate_pass
         self.events: Events | None = None
-        self.permit: Permit | None = None
         self.outbox: Outbox | None = None
         self.address = ""
+        self.interrupted: str | None = None  # why the session must be repeated; see `repeated.Driver`
         self.over = threading.Event()
         self.told = False  # whether `finished` was emitted, which happens once
 
@@ -77,16 +76,22 @@ class HostDriver:
         """The host's part of the report."""
         return self.session.report.data
 
-    def run(self) -> HostData:
-        """Run the session and return the host's part of the report, also if the host fails."""
+    def run(self) -> bool:
+        """Run the session and complete the host's part of the report, also if the host fails.
+
+        :returns: False if the session was interrupted. Then this is called again as soon as `repeated.ready`
+        """
+        ended = True
         try:
             if self.cancel.is_set():
                 raise NotStarted
-            lost_worker.through(self, partial(rebooted.through, self, self._connect))
+            ended = repeated.through(self, partial(rebooted.through, self, self._connect))
+            if not ended:
+                return False
         except Unjoined:
-            return self.report
+            return True
         except NotStarted:
-            self.session.refuse(HostStatus.CANCELLED, _CANCELLED)
+            self.session.report.not_started(_CANCELLED)
         except OtherHost:
             self.session.refuse(HostStatus.REFUSED, OTHER_HOST)
             planned = self.session.request.peer
@@ -98,20 +103,24 @@ class HostDriver:
         except wire.ProtocolError as problem:
             self.session.broke(f"its definition can't be sent: {problem}", "Make the largest nodes smaller.")
         finally:
-            self.leave()
+            if ended:
+                self.leave()
         self.session.report.conclude()
         why = self._held_back()
         if why:
             self.session.hold_back(why)
         if self._tell_end():
             self._emit_finished()
-        return self.report
+        return True
 
     def ask(self, request: Request) -> Json:
         """Return the report of another request to the host, which is not part of the run's events."""
         late: Late = (request.definition, request.more, None)
-        own = Pass(threading.Semaphore(0), None, Barrier(None, ()))
-        return HostDriver(request, lambda kind, data: None, lambda: late, own, self.cancel).run()
+        own = Pass(Slots(1, 0), None, Barrier(None, ()))
+        driver = HostDriver(request, lambda kind, data: None, lambda: late, own, self.cancel)
+        while not driver.run():
+            own.acquire()
+        return driver.report
 
     def leave(self) -> None:
         """Let the other hosts continue without this one."""
@@ -149,8 +158,8 @@ class HostDriver:
 
         If the host had nothing left to destroy, this asks the hooks now.
         """
-        if self.permit is not None:
-            return self.permit.answer or ""
+        if self.gate_pass.permit is not None:
+            return self.gate_pass.permit.answer or ""
         destroyed = self.session.request.order.mode == Mode.DESTROY and self.report["status"] == HostStatus.OK
         over = destroyed and not self.report.get("declined")
         return self.events.may_go(self.host) if over and self.events is not None else ""
@@ -196,7 +205,7 @@ class HostDriver:
         # A program that has ended by now, such as a shell that refuses the login, printed the reason. It is read below.
         if not again:
             sender.try_to_send(self.session.opening())
-        with HEARTBEATS.sending(partial(sender.beat, self.session.beat())):
+        with heartbeats.sending(partial(sender.beat, self.session.beat())):
             try:
                 self._exchange(sender, again)
             finally:
@@ -216,7 +225,7 @@ class HostDriver:
             return
         definition, more, self.events = self.late()
         if request.order.mode in Mode.ACTING and not request.waits_for_facts:
-            self.gate_pass.hold()
+            self._stay(self.gate_pass.hold())
         code = None if request.waits_for_facts else needed(definition, more, request.bundle)
         data = self.session.begin(definition, more, code)
         if data:
@@ -229,9 +238,10 @@ class HostDriver:
         """Read and execute the session's actions until the host has finished."""
         while True:
             asked = time.monotonic()  # a busy machine may stop this thread for long afterwards
-            data = sender.stream.read(self.gate_pass.pause(HEARTBEATS.sessions))
+            data = sender.stream.read(READ)
             if data == b"":
-                raise self._silence(sender.stream)
+                status, errors = sender.ending(self.session.reader.greeted)
+                raise self.session.silence(status, errors.decode("utf-8", "replace"))
             if data:
                 for action in self._received(data):
                     if isinstance(action, actions.Finished):
@@ -297,23 +307,16 @@ class HostDriver:
                 if self.events is not None:
                     self.events.collected(self.host, action.values)
                 self.gate_pass.barrier.received(self.host, action)
-                self.gate_pass.rest()
+                self._stay(self.gate_pass.rest())
             case actions.Planned():
                 if self.events is not None:
                     self.events.planned(self.host, self.report)
-                self.gate_pass.wait()
+                self._stay(self.gate_pass.wait())
 
-    def _silence(self, stream: Stream) -> Broken:
-        """Return why the output ended; wait for the exit status and stderr, which may arrive later."""
-        deadline, errors = time.monotonic() + LINGER, b""
-        status: int | None = None
-        before: bytes | None = None
-        greeted = self.session.reader.greeted
-        while time.monotonic() < deadline and (before != errors or not (errors or greeted) or status is None):
-            before = errors
-            time.sleep(0.05)
-            status, errors = stream.exit_status(), stream.stderr().strip()
-        return self.session.silence(status, errors.decode("utf-8", "replace"))
+    def _stay(self, stays: bool) -> None:
+        """Give up the connection if the host may not keep it while it waits."""
+        if not stays:
+            raise repeated.Disconnected
 
     # Answers
 
@@ -326,7 +329,8 @@ class HostDriver:
             if data:
                 sender.send([data])
         if self.session.state is State.WAITING and sender.cut is None:
-            yes = self._permitted()
+            destroys = self.session.request.order.mode == Mode.DESTROY
+            yes = self.gate_pass.permitted(self.events if destroys else None, self.host)
             if yes is None or (yes and not self.gate_pass.enter()):
                 return
             if yes and self.events is not None:
@@ -334,15 +338,6 @@ class HostDriver:
             with self.lock:
                 data = self.session.go(yes)
             sender.send([data])
-
-    def _permitted(self) -> bool | None:
-        """Return whether the host may apply its plan, None if this is not known yet."""
-        yes = self.gate_pass.answer
-        if yes and self.events is not None and self.session.request.order.mode == Mode.DESTROY:
-            if self.permit is None:
-                self.permit = Permit(self.events, self.host)
-            return None if self.permit.answer is None else not self.permit.answer
-        return yes
 
     def _call_hook(self, action: actions.CallHook, sender: Sender) -> None:
         """Call a hook in a thread, so that the session continues."""

@@ -114,6 +114,17 @@ class HostReport:
         """Note whether the host got permission to apply its plan."""
         self.state = State.ACTING if yes else State.DECLINED
 
+    def decline(self) -> None:
+        """Report that the user declined the plan of a host that has no connection."""
+        self.go(False)
+        self._end(frames.End.from_json({"status": HostStatus.OK, "declined": True}))
+
+    def not_started(self, error: Error) -> None:
+        """Report that the run was stopped before the host's turn."""
+        self.data["status"], self.data["error"] = HostStatus.CANCELLED, error
+        if self.mode in Mode.ACTING:
+            lost.nothing_begun(self.plan, "not started")
+
     # Planning
 
     def _hello(self, frame: frames.Hello) -> None:

@@ -69,3 +69,17 @@ class Sender:
         now = time.monotonic()
         if self.cut is not None and (now - heard > LINGER or now - self.cut_at > DEAD):
             raise self.cut
+
+    def ending(self, greeted: bool) -> tuple[int | None, bytes]:
+        """Return the executor's exit status, if it is known, and its output to stderr. Both may arrive late.
+
+        :param greeted: whether the executor has started; if not, stderr should say why
+        """
+        deadline, errors = time.monotonic() + LINGER, b""
+        status: int | None = None
+        before: bytes | None = None
+        while time.monotonic() < deadline and (before != errors or not (errors or greeted) or status is None):
+            before = errors
+            time.sleep(0.05)
+            status, errors = self.stream.exit_status(), self.stream.stderr().strip()
+        return status, errors

@@ -301,9 +301,11 @@ class HostSession:
         return actions.TellUnits(fields, waits_for_others=last)
 
     def warn(self, text: str) -> None:
-        """Add a warning for the user to the report."""
-        self.report.data.setdefault("warnings", []).append(text)
-        self.emit(RunEvent.WARNING, {"text": text})
+        """Add a warning for the user to the report, once."""
+        warnings = self.report.data.setdefault("warnings", [])
+        if text not in warnings:
+            warnings.append(text)
+            self.emit(RunEvent.WARNING, {"text": text})
 
     def _warn_of_noise(self) -> None:
         if self.reader.greeted and self.reader.noise:
@@ -353,7 +355,7 @@ class HostSession:
         self.report.lost(summary, nothing, hint or UNREACHED, heard_all)
 
     def refuse(self, status: str, error: Error) -> None:
-        """Set the status and the error in the report, for a host that is refused, cancelled or held back.
+        """Set the status and the error in the report, for a host that is refused or held back.
 
         :param status: one of `HostStatus`
         """

@@ -19,7 +19,7 @@ import pytest
 from statecfg.engines.engine import WorkerEngine
 from statecfg.engines.processes import ProcessWorkers
 from statecfg.run import fleet
-from statecfg.run.host import lost_worker
+from statecfg.run.host import repeated as sessions
 from tests import ROOT
 from tests.host.command import reach
 from tests.host.run import rig
@@ -147,7 +147,7 @@ def test_a_host_that_never_got_its_permission_is_repeated(target: Host, place: s
 def test_a_host_whose_former_executor_keeps_the_lock_is_unknown(
     target: Host, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lost_worker, "STOPS", 1.0)
+    monkeypatch.setattr(sessions, "STOPS", 1.0)
     definition, hanging = rig.small_files(place, 3), list[int]()
 
     class Stopper(Killer):

@@ -1,4 +1,7 @@
-"""Repeats the session of a host whose worker was lost, if certainly no action has started there."""
+"""Sessions that are repeated, because a host waits without a connection, or because its worker was lost.
+
+A session is repeated only if certainly no action has started on its host.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from statecfg.playbook.compile import Definition
+from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.run.awaited import Refused
 from statecfg.run.bundle import build, first_parts
-from statecfg.run.host.broken import Broken
 from statecfg.run.host.code import needed
-from statecfg.run.host.events import Late
+from statecfg.run.host.events import Late, Unjoined
 from statecfg.run.host.gate import Pass
 from statecfg.run.host.report import Emit
 from statecfg.run.host.request import Request
@@ -23,40 +26,69 @@ from statecfg.run.job import Job
 from statecfg.transport import WorkerLost
 
 STOPS = 45.0  # seconds in which an executor that lost its connection ends its action, and releases the host's lock
-POLL = 0.1  # seconds between two looks at what a host waits for
+
+
+class Disconnected(StatecfgError):
+    """Too many hosts wait, so this one waits without a connection."""
 
 
 class Driver(Protocol):
-    """The driver of one host."""
+    """The driver of one host.
+
+    :ivar interrupted: why the session must be repeated, "" if no warning is necessary; None for the first session
+    """
 
     session: HostSession
     emit: Emit
     late: Callable[[], Late]
     cancel: threading.Event
     gate_pass: Pass
+    interrupted: str | None
 
     def ask(self, request: Request) -> Mapping[str, Any]:
         """Return the report of another request to the host."""
 
 
-def through(driver: Driver, session: Callable[[], None]) -> None:
-    """Run a session to its end. If its worker is lost, repeat it through another worker, if that is safe.
+def through(driver: Driver, session: Callable[[], None]) -> bool:
+    """Run a session.
 
-    It is safe before the host was told to apply its plan. Afterwards, the host decides: it is safe if the former
-    executor has released the host's lock, and the host knows nothing of this run.
+    If its worker is lost, the session can be repeated through another worker before the host was told to apply its
+    plan. Afterwards, the host decides: it can be repeated if the former executor has released the host's lock, and the
+    host knows nothing of this run.
 
     :param session: connects and runs the driver's session
+    :returns: whether the session has ended. If not, it must be repeated when the host is `ready`
     :raises Exception: any error of the session
     """
-    while True:
-        try:
-            session()
-            return
-        except WorkerLost as problem:
-            if driver.cancel.is_set() or not _untouched(driver):
-                raise
-            if not _prepare(driver, f"{problem.summary}; the host's part of the run is repeated"):
-                return
+    if driver.interrupted is not None and not _renew(driver, driver.interrupted):
+        return True
+    try:
+        session()
+    except Disconnected:
+        driver.interrupted = ""
+    except WorkerLost as problem:
+        if driver.cancel.is_set() or not _untouched(driver):
+            raise
+        driver.interrupted = f"{problem.summary}; the host's part of the run is repeated"
+    else:
+        return True
+    driver.gate_pass.disconnect()
+    return False
+
+
+def ready(driver: Driver) -> bool:
+    """Return whether a host that must be repeated has something to do, or its session ends."""
+    session, request = driver.session, driver.session.request
+    try:
+        if driver.cancel.is_set():
+            return True
+        if session.state is State.TOLD_FACTS:
+            return driver.gate_pass.barrier.ready(request.host.name)
+        if session.state is State.WAITING:
+            return driver.gate_pass.answer is not None
+        return request.waits_for_facts or request.order.mode not in Mode.ACTING or driver.gate_pass.barrier.open()
+    except Unjoined:
+        return True
 
 
 def _untouched(driver: Driver) -> bool:
@@ -75,42 +107,43 @@ def _untouched(driver: Driver) -> bool:
     return answer["status"] == HostStatus.OK and answer.get("history") == []
 
 
-def _prepare(driver: Driver, why: str) -> bool:
-    """Give the driver a new session, as soon as the host has something to do.
+def _renew(driver: Driver, why: str) -> bool:
+    """Give the driver a new session.
 
-    :param why: a warning for the user
-    :returns: False if the run ends for this host instead, because its definition is wrong
+    :param why: a warning for the user, "" for none
+    :returns: False if the run ends for this host instead: its definition is wrong, or the user said no
+    :raises Unjoined: the run has ended because another definition is wrong
     """
     old = driver.session
-    request = old.request
-    planned = old.state is State.WAITING
     if old.state is State.TOLD_FACTS:
-        _wait(driver, lambda: driver.gate_pass.barrier.ready(request.host.name))
-        step = driver.gate_pass.barrier.step(request.host.name)
+        step = driver.gate_pass.barrier.step(old.request.host.name)
         if isinstance(step, Refused):
             old.refuse(HostStatus.FAILED, {"summary": step.summary, "detail": step.detail, "hint": step.hint})
             return False
         if isinstance(step, Job):
-            list(old.define(step.definition, step.differs, needed(step.definition, request.more, request.bundle)))
+            code = needed(step.definition, old.request.more, old.request.bundle)
+            list(old.define(step.definition, step.differs, code))
         else:
             old.ask(step)
-        request = old.request
-    if planned:
-        _wait(driver, lambda: driver.gate_pass.answer is not None)
-    _wait(driver, driver.gate_pass.enter)
+    elif old.state is State.WAITING and driver.gate_pass.answer is False:
+        old.report.decline()
+        return False
+    request = old.request
     if old.defined:
         events, definition, more = driver.late()[2], request.definition, request.more
         driver.late = lambda: (definition, more, events)
         request = replace(request, bundle=build(definition.types), facts=None, first_parts=())
     shown = old.report.data.get("fingerprints")
-    if shown and request.asks and request.expect is None:
-        request = replace(request, expect=shown)  # the user agrees to exactly this plan
+    if shown and request.asks:
+        peer = request.peer or old.report.data["peer"]
+        request = replace(request, expect=request.expect or shown, peer=peer)  # the user agrees to exactly this plan
     limits = request.order.limits
     limits = replace(limits, lock_timeout=max(limits.lock_timeout, STOPS))
     request = replace(request, order=replace(request.order, limits=limits))
     driver.session = HostSession(request, driver.emit, decoding=old.reader.decoding)
     _take_over(driver.session, old)
-    driver.session.warn(why)
+    if why:
+        driver.session.warn(why)
     return True
 
 
@@ -121,13 +154,3 @@ def _take_over(session: HostSession, old: HostSession) -> None:
     data.clear()
     data.update({**session.report.data, **warnings})
     session.report.data = data
-
-
-def _wait(driver: Driver, ready: Callable[[], bool]) -> None:
-    """Wait until a condition is true.
-
-    :raises Broken: the user stops the run
-    """
-    while not ready():
-        if driver.cancel.wait(POLL):
-            raise Broken("the run was stopped after its worker was lost")

@@ -1,4 +1,4 @@
-"""The decision whether the session of a host is repeated after its worker was lost."""
+"""The decision whether and when the session of a host is repeated."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from statecfg.run.host import lost_worker
+from statecfg.run.host import repeated
 from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.events import Late
-from statecfg.run.host.gate import Gate, Pass
+from statecfg.run.host.gate import Gate, Pass, Slots
 from statecfg.run.host.request import Request
 from statecfg.run.host.state import State
 from statecfg.transport import WorkerLost
@@ -30,7 +30,9 @@ class Driven:
         self.session, self.emit = case.session, case.emit
         self.session.report.data["peer"] = PEER
         self.cancel = threading.Event()
-        self.gate_pass = Pass(threading.Semaphore(1), Gate(1), Barrier(None, ()))
+        self.gate = Gate(1)
+        self.gate_pass = Pass(Slots(1, 1), self.gate, Barrier(None, ()))
+        self.interrupted: str | None = None
         self.late: Callable[[], Late] = lambda: (case.defined, {}, None)
         self.answer, self.asked, self.runs = answer, list[Request](), 0
 
@@ -48,10 +50,14 @@ class Driven:
     def repeated(self) -> bool:
         """Run the session to its end; return whether it was repeated."""
         try:
-            lost_worker.through(self, self.run)
+            assert not repeated.through(self, self.run)
         except WorkerLost:
             assert self.runs == 1
             return False
+        assert self.runs == 1 and not self.gate_pass.has_slot
+        assert repeated.ready(self)
+        self.gate_pass.acquire()
+        assert repeated.through(self, self.run)
         assert self.runs == 2
         return True
 
@@ -64,7 +70,7 @@ def acting(more: Mapping[str, Any] | None = None) -> Case:
 
 
 @each(
-    ("answer", "repeated"),
+    ("answer", "again"),
     [
         ({"status": "ok", "history": []}, True),
         ({"status": "ok", "history": [{"run": "r1", "status": "unknown"}]}, False),
@@ -76,10 +82,10 @@ def acting(more: Mapping[str, Any] | None = None) -> Case:
     ],
 )
 def test_a_host_that_was_told_to_act_is_repeated_only_if_it_knows_nothing_of_the_run(
-    answer: Mapping[str, Any], repeated: bool
+    answer: Mapping[str, Any], again: bool
 ) -> None:
     driven = Driven(acting(), answer)
-    assert driven.repeated() is repeated
+    assert driven.repeated() is again
     (question,) = driven.asked
     assert question.order.mode == "history" and question.peer == PEER
     assert question.more == {"history": {"run": "r1", "limit": 1, "settled": 45.0}}
@@ -89,7 +95,7 @@ def test_a_host_that_was_told_to_act_is_repeated_only_if_it_knows_nothing_of_the
 def test_a_host_whose_worker_is_lost_while_it_acts_is_unknown_if_it_is_not_repeated() -> None:
     driven = Driven(acting(), {"status": "failed"})
     with pytest.raises(WorkerLost) as lost:
-        lost_worker.through(driven, driven.run)
+        repeated.through(driven, driven.run)
     driven.session.broke(lost.value.summary, lost.value.hint)
     driven.session.report.conclude()
     assert driven.session.report.data["status"] == "unknown"
@@ -136,5 +142,45 @@ def test_the_repeated_session_waits_for_the_lock_of_the_former_executor() -> Non
     assert driven.session is not before
     request = driven.session.request
     assert (request.order.run, request.order.mode) == ("r1", "apply")
-    assert request.order.limits.lock_timeout == lost_worker.STOPS
+    assert request.order.limits.lock_timeout == repeated.STOPS
     assert driven.session.report.data["warnings"] == ["worker 1 was lost; the host's part of the run is repeated"]
+
+
+def _asked() -> Driven:
+    """Return the driver of a host that has planned and waits for the user's answer."""
+    case = Case()
+    case.session.request = replace(case.session.request, asks=True)
+    case.greet()
+    planned = {"type": "planned", "layer": 0, "nodes": case.nodes(), "fingerprints": {"file:/etc/motd": "f1"}}
+    case.hear(HELLO, planned, {"type": "plan", "waits": True})
+    assert case.session.state is State.WAITING
+    return Driven(case)
+
+
+def test_a_host_without_a_connection_continues_after_the_answer_with_the_plan_that_was_shown() -> None:
+    driven, shown = _asked(), {"file:/etc/motd": "f1"}
+
+    def disconnect() -> None:
+        driven.runs += 1
+        if driven.runs == 1:
+            raise repeated.Disconnected
+
+    assert not repeated.through(driven, disconnect)
+    assert not repeated.ready(driven)
+    driven.gate.answer = True
+    assert repeated.ready(driven)
+    assert repeated.through(driven, disconnect)
+    request = driven.session.request
+    assert request.expect == shown
+    assert request.peer == PEER, "another host at this address is refused"
+    assert "warnings" not in driven.session.report.data
+
+
+def test_a_host_without_a_connection_is_not_contacted_after_the_user_said_no() -> None:
+    driven = _asked()
+    driven.interrupted, driven.gate.answer = "", False
+    assert repeated.ready(driven)
+    assert repeated.through(driven, driven.run)
+    assert driven.runs == 0
+    data = driven.session.report.data
+    assert (data["status"], data["declined"]) == ("ok", True)
