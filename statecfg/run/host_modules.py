@@ -30,6 +30,7 @@ MANAGERS = (
 PARTS = {
     "facts": ("statecfg.remote.facts",),
     "history": ("statecfg.remote.ledger.history",),
+    "drift": ("statecfg.remote.run.drift",),
     "hooks": tuple(f"statecfg.remote.hooks.{name}" for name in ("calling", "firing", "order", "run", "result")),
     "units": ("statecfg.remote.units",),
     "decisions": ("statecfg.remote.run.decisions",),
@@ -265,10 +266,14 @@ def _check_version(text: str, short: str) -> None:
 
 def _public_names() -> str:
     """Return the source of `statecfg` on hosts: those of its public names that exist there, imported on first use."""
-    homes = sorted({**statecfg._HOMES, **statecfg._CALLED}.items())
-    kept = {name: home for name, home in homes if home.startswith("statecfg.remote.")}
+    prefix = "statecfg.remote."
+    names: dict[str, list[str]] = {}
+    for name, home in sorted({**statecfg._HOMES, **statecfg._CALLED}.items()):
+        if home.startswith(prefix):
+            names.setdefault(home.removeprefix(prefix), []).append(name)
+    lists = {home: " ".join(here) for home, here in names.items()}  # short, because every host gets this
     return f"""from importlib import import_module
-_HOMES = {kept!r}
+_HOMES = {{name: {prefix!r} + home for home, names in {lists!r}.items() for name in names.split()}}
 def __getattr__(name):
     if name not in _HOMES:
         raise AttributeError("statecfg has no %s on hosts" % name)

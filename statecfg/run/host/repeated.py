@@ -132,7 +132,8 @@ def _renew(driver: Driver, why: str) -> bool:
     if old.defined:
         events, definition, more = driver.late()[2], request.definition, request.more
         driver.late = lambda: (definition, more, events)
-        request = replace(request, bundle=build(definition.types), facts=None, first_parts=())
+        parts = first_parts(request.order.mode, facts=False)
+        request = replace(request, bundle=build(definition.types), facts=None, first_parts=parts)
     shown = old.report.data.get("fingerprints")
     if shown and request.asks:
         peer = request.peer or old.report.data["peer"]
