@@ -1,9 +1,9 @@
 """The bundle: the code that statecfg sends to a host, in parts that the host keeps by their digests.
 
 The first part contains the executor's core and the node types of the host's definition; the bootstrap fetches it.
-More parts follow only if they are needed: code for facts, for what `verify` and `run-history` report, for hooks that run
-on hosts, for units, for masking secrets, for reboots, for values that hosts generate, for values that nodes take from
-others, for conditions of nodes, for rare attributes of commands, for symbolic modes, for excluded entries of
+More parts follow only if they are needed: code for facts, for what `verify` and `run-history` report, for hooks that
+run on hosts, for units, for masking secrets, for reboots, for values that hosts generate, for values that nodes take
+from others, for conditions of nodes, for rare attributes of commands, for symbolic modes, for excluded entries of
 directories, and for services without systemd; and the node types that only the host's facts made necessary. The node
 types of orphans are unknown until the host has read its ledger. If the definition does not use them, the host requests
 them by name.
