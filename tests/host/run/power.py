@@ -18,6 +18,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,18 @@ class Disk:
     def unmount(self) -> None:
         """Undo `mount`, when the executor has ended."""
         processes.wait_until(lambda: not rig.everything_ours(self.host), 30, "the executor to end")
-        self.nsenter("umount", *("{}" + path for path in (STATE, PLACE, LIVE)))
+        for path in (STATE, PLACE, LIVE):
+            processes.wait_until(partial(self._unmounted, path), 30, f"the end of all use of {path}")
+
+    def _unmounted(self, path: str) -> bool:
+        """Unmount a path; return False if the kernel has not closed the files of an ended process yet."""
+        try:
+            self.nsenter("umount", "{}" + path)
+        except RuntimeError as problem:
+            if "target is busy" not in str(problem):
+                raise
+            return False
+        return True
 
     def discard(self) -> None:
         """Delete the file systems. The disk must not be mounted."""
