@@ -21,6 +21,7 @@ from statecfg.remote.graph.names import Mode
 if TYPE_CHECKING:
     from statecfg.hooks.bus import Bus
     from statecfg.hooks.preview import Preview
+    from statecfg.playbook.project import Project
     from statecfg.run.fleet import Options
     from statecfg.run.job import Job
     from statecfg.run.prepare import Work
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 class Later:
     """An event bus, or a preview of one, that opens while statecfg connects to the hosts.
 
-    Opening the store takes time. A project without its own hooks does not need it earlier.
+    Opening the store takes time. Only a project with HTTP hooks needs it earlier.
 
     :param make: opens the event bus or preview
     :param run: the id of the run; "" for a plan
@@ -133,8 +134,7 @@ def bus(
         _warn(events)
         return events
 
-    early = no_hooks or (project.root / "hooks").is_dir()
-    events: Bus | Later = make() if early else Later(make, run)
+    events: Bus | Later = make() if not no_hooks and _has_http_hooks(project) else Later(make, run)
     with contextlib.closing(events):
         yield events
     if events.left and hook_run.RUNNING not in os.environ:  # inside a hook, the outer run processes the queue
@@ -152,8 +152,7 @@ def preview(start: Path, chosen: Selection, store: str | None = None, services: 
     from statecfg.store import address
 
     project = projects.find(start)
-    early = (project.root / "hooks").is_dir()
-    if not early and not services and not address.chosen(project, store).there():
+    if not (project.root / "hooks").is_dir() and not services and not address.chosen(project, store).there():
         return None
 
     playbook, file = prepare.owner(project, start), _absolute(chosen.inventory)
@@ -165,7 +164,19 @@ def preview(start: Path, chosen: Selection, store: str | None = None, services: 
         _warn(events)
         return events
 
-    return make() if early else Later(make)
+    return make() if _has_http_hooks(project) else Later(make)
+
+
+def _has_http_hooks(project: Project) -> bool:
+    """Return whether the project has HTTP hooks. They may change graphs, so the run needs them before it connects.
+
+    :raises InvalidInput: a registration is wrong
+    """
+    if not (project.root / "hooks").is_dir():
+        return False
+    from statecfg.hooks.registration import files
+
+    return any(registration.protocol == "http" for registration in files.load(project))
 
 
 def _absolute(path: str | None) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from statecfg import transport
@@ -114,7 +115,8 @@ class WorkerEngine:
         while True:
             worker = self._least_loaded(target.name)
             try:
-                connection = worker.connect(target, settings or SshSettings())
+                shared = replace(settings or SshSettings(), processes=len(self._workers))
+                connection = worker.connect(target, shared)
             except BaseException as failure:
                 worker.count(-1)
                 if not isinstance(failure, WorkerLost):

@@ -341,7 +341,7 @@ def _reshaped(
             continue
         with collecting() as problems, reporting():
             report(*one.problems)
-            if one.graph is not None:
+            if one.graph is not None and one.graph is not one.evaluated.graph:
                 definition = evaluation.definition(one.host, one.graph, one.evaluated, project, one.reading)
                 kept[name] = replace(kept[name], definition=definition)
         # The graph was valid before the hooks changed it.

@@ -137,6 +137,7 @@ class SshSettings:
     :param accept_new: add the key of a new host to known_hosts
     :param use_agent: offer the keys of the SSH agent, as ssh does
     :param default_keys: offer the keys in ~/.ssh, as ssh does
+    :param processes: how many processes connect to the hosts of the run, and divide the limits of simultaneous logins
     """
 
     ssh_config: str | None = None
@@ -148,6 +149,7 @@ class SshSettings:
     banner_timeout: float = 10.0
     auth_timeout: float = 15.0
     channel_timeout: float = 10.0
+    processes: int = 1
 
 
 def load(targets: Iterable[Target]) -> None:

@@ -122,16 +122,17 @@ class Gate:
             self.changed.notify_all()
 
 
-def gate(key: str, limit: int = HANDSHAKES_PER_ADDRESS) -> Gate:
+def gate(key: str, processes: int, limit: int = HANDSHAKES_PER_ADDRESS) -> Gate:
     """Return the gate that all connections of this process to an address share.
 
+    :param processes: how many processes divide the limit among themselves; each may have at least one login
     :param limit: simultaneous logins
     """
     with _gates_lock:
-        return _gates.setdefault(key, Gate(limit))
+        return _gates.setdefault((key, processes), Gate(max(1, limit // processes)))
 
 
-_gates: dict[str, Gate] = {}
+_gates: dict[tuple[str, int], Gate] = {}
 _gates_lock = threading.Lock()
 
 

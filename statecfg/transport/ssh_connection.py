@@ -26,9 +26,9 @@ from .ssh_stream import SshStream
 HANDSHAKE_TIME = 15.0
 GATE_TIME = 300.0
 RETRY_FOR = 30.0
-LOGINS = 64  # simultaneous logins of this process
+LOGINS = 64  # simultaneous logins of a run
 LOGINS_PER_JUMP = 16  # simultaneous logins through one jump host
-_LOGINS = Gate(LOGINS)
+EVERYWHERE = "*"  # the key of the gate of all logins
 NO_JUMPS = Way((), SshSettings())
 
 
@@ -137,18 +137,18 @@ def _open_hop(hop: Hop, settings: SshSettings, transports: list[Transport]) -> H
 
 
 def _attempt(hop: Hop, settings: SshSettings, transports: list[Transport]) -> HostKey:
-    door = _door(hop, transports)
+    door = _door(hop, settings, transports)
     with contextlib.ExitStack() as held:
         held.enter_context(door.enter(hop.name, GATE_TIME))
         if transports:
-            held.enter_context(_limit(hop, transports[-1]).enter(hop.name, GATE_TIME))
+            held.enter_context(_limit(hop, settings, transports[-1]).enter(hop.name, GATE_TIME))
             sock: socket.socket | paramiko.Channel = _through(hop, settings, transports[-1])
         else:
             sock = dial(hop.name, hop.host, hop.port, hop.connect_timeout)
         transport = Transport(sock)
         try:
             # A handshake is mostly computing. More of them at a time would only make each slower than its deadline.
-            with _LOGINS.enter(hop.name, GATE_TIME):
+            with gate(EVERYWHERE, settings.processes, LOGINS).enter(hop.name, GATE_TIME):
                 key = _handshake(hop, settings, transport)
                 require_trust(hop, key)
                 login(hop, settings, transport)
@@ -164,15 +164,16 @@ def _attempt(hop: Hop, settings: SshSettings, transports: list[Transport]) -> Ho
     return key
 
 
-def _door(hop: Hop, transports: Sequence[Transport]) -> Gate:
+def _door(hop: Hop, settings: SshSettings, transports: Sequence[Transport]) -> Gate:
+    """Return the gate of the logins to an address."""
     if transports:
-        return gate(f"{_peer(hop, transports[0])} > {hop.host}")
-    return gate(str(resolve(hop.name, hop.host, hop.port, hop.connect_timeout)[0][1][0]))
+        return gate(f"{_peer(hop, transports[0])} > {hop.host}", settings.processes)
+    return gate(str(resolve(hop.name, hop.host, hop.port, hop.connect_timeout)[0][1][0]), settings.processes)
 
 
-def _limit(hop: Hop, jump: Transport) -> Gate:
+def _limit(hop: Hop, settings: SshSettings, jump: Transport) -> Gate:
     """Return the gate of the logins through a jump host."""
-    return gate(f"{_peer(hop, jump)} >", LOGINS_PER_JUMP)
+    return gate(f"{_peer(hop, jump)} >", settings.processes, LOGINS_PER_JUMP)
 
 
 def _peer(hop: Hop, jump: Transport) -> object:

@@ -6,15 +6,19 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from statecfg.transport import SshSettings, Target, Unreachable, connect
+from statecfg.engines.engine import WorkerEngine
+from statecfg.engines.processes import ProcessWorkers
+from statecfg.transport import Connection, SshSettings, Target, Unreachable, connect
+from statecfg.transport.dial import HANDSHAKES_PER_ADDRESS
 from statecfg.transport.ssh_connection import LOGINS, LOGINS_PER_JUMP
 from tests.host.transport.sshd import Sshd, running_sshd
 
+Connect = Callable[[Target, SshSettings], Connection]
 PATIENCE = 60.0  # seconds for the logins to begin on a busy machine
 MORE = 0.3  # seconds in which more logins than the limit would begin
 JUMPS = 5  # more than the limit for all hosts allows
@@ -59,12 +63,12 @@ def logins(limit: int) -> Iterator[Logins]:
         yield Logins(listener, limit)
 
 
-def at_once(targets: list[Target], settings: SshSettings) -> None:
+def at_once(targets: list[Target], settings: SshSettings, through: Connect = connect) -> None:
     """Log in to all targets at the same time, which fails."""
 
     def one(target: Target) -> None:
         with pytest.raises(Unreachable, match="lines before the SSH banner"):
-            connect(target, settings).close()
+            through(target, settings).close()
         failed.append(target)
 
     failed: list[Target] = []
@@ -120,3 +124,12 @@ def test_hosts_behind_many_jump_hosts_share_the_limit_of_all_hosts(jumps: list[S
         at_once(targets, SshSettings(ssh_config=str(tmp_path / "config")))
     assert LOGINS < JUMPS * LOGINS_PER_JUMP
     assert (server.most, server.begun) == (LOGINS, len(targets))
+
+
+def test_workers_divide_the_limits() -> None:
+    """So sshd drops no login of a run with workers, either (MaxStartups)."""
+    workers = 4
+    with logins(HANDSHAKES_PER_ADDRESS) as server, contextlib.closing(WorkerEngine(ProcessWorkers(workers))) as engine:
+        targets = [Target(f"h{n}", "127.0.1.1", server.port, "me") for n in range(3 * HANDSHAKES_PER_ADDRESS)]
+        at_once(targets, SshSettings(ssh_config="none"), engine.connect)
+    assert (server.most, server.begun) == (HANDSHAKES_PER_ADDRESS, len(targets))

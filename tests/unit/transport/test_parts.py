@@ -40,9 +40,10 @@ def test_gate_gives_up_after_its_timeout() -> None:
 
 
 def test_each_address_has_its_own_gate() -> None:
-    assert gate("192.0.2.1") is gate("192.0.2.1")
-    assert gate("192.0.2.1") is not gate("192.0.2.2")
-    assert gate("192.0.2.1").limit == HANDSHAKES_PER_ADDRESS == 8
+    assert gate("192.0.2.1", 1) is gate("192.0.2.1", 1)
+    assert gate("192.0.2.1", 1) is not gate("192.0.2.2", 1)
+    assert gate("192.0.2.1", 1).limit == HANDSHAKES_PER_ADDRESS == 8
+    assert [gate("192.0.2.1", processes).limit for processes in (2, 3, 8, 100)] == [4, 2, 1, 1]
 
 
 def test_within_returns_raises_or_times_out() -> None:
