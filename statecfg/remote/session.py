@@ -311,17 +311,16 @@ class Session:
                     mine = {node["name"]: prints[node["name"]] for node in nodes if node["name"] in prints}
                     frame = {"type": "planned", "part": part, "layer": number, "nodes": nodes, "fingerprints": mine}
                     self.channel.send(frame)
-        hooks = managed.would_fire(plan)
-        more: Dict[str, Any] = {"hooks": hooks} if hooks else {}
+        more: Dict[str, Any] = {"hooks": managed.would_fire(plan), "seconds": round(seconds, 3), "waits": waits}
+        if waits:
+            more["warnings"] = self.warnings  # the controller may give up this connection before the end
         if managed.order.acting:
             from statecfg.remote.machine.facts import gather
 
             more["facts"] = gather()
-        more["ledger"] = managed.recorded.lineage
         debts = (debt for debt in managed.recorded.debts if debt.node not in plan.paid)
         owed = [{key: debt[key] for key in ("node", "cause", "since", "run")} for debt in debts]
-        frame = {"type": "plan", "owed": owed, "seconds": round(seconds, 3), "waits": waits}
-        self.channel.send(dict(more, **frame))
+        self.channel.send(dict(more, type="plan", owed=owed, ledger=managed.recorded.lineage))
 
     # The run
 

@@ -20,7 +20,7 @@ from statecfg.run.folding import Folding
 from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.events import Events, Late, Unjoined
-from statecfg.run.host.gate import Gate, Pass, Slots
+from statecfg.run.host.gate import Gate, Pace, Pass, Slots
 from statecfg.run.host.request import CommonRequest, Request
 from statecfg.run.host.shared_content import LIMIT, SharedContent
 from statecfg.run.job import Job
@@ -135,7 +135,8 @@ def run(
         options.limits,
         SharedContent(LIMIT if len(jobs) > 1 else 0),
     )
-    slots = Slots(options.limits.forks, options.limits.connected)
+    limits = options.limits
+    slots = Slots(limits.forks, limits.connected, Pace(limits.connect_rate, options.cancel))
     gate = Gate(len(jobs)) if options.confirm is not None else None
     joined, barrier = _Joined(), Barrier(awaited, [job.host.name for job in jobs if job.needs])
 
@@ -146,19 +147,19 @@ def run(
 
     # An error in a definition, such as a node type that can't be sent, ends the run here, before any session starts.
     requests = [_request(job, options, order, awaited) for job in jobs]
-    sessions = Sessions(requests, driver, slots, options.limits.connect_rate, options.cancel)
+    sessions = Sessions(requests, driver, slots)
     options.access.load(request.target for request in requests)
     sessions.start()
     try:
         joined.join(options, jobs)
         barrier.complete_jobs()
+        playbook = jobs[0].playbook if jobs else ""
+        if gate is not None and options.confirm is not None:
+            gate.waiting.wait()
+            gate.answer = options.confirm(_report(order, playbook, sessions.reports))
     except BaseException:
         sessions.stop()
         raise
-    playbook = jobs[0].playbook if jobs else ""
-    if gate is not None and options.confirm is not None:
-        gate.waiting.wait()
-        gate.answer = options.confirm(_report(order, playbook, sessions.reports))
     if readers is not None and (gate is None or gate.answer):
         readers.begin()
     sessions.wait()

@@ -6,7 +6,6 @@ A session that is interrupted starts again as soon as its host has something to 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 
 from statecfg.run.host import repeated
@@ -23,22 +22,12 @@ class Sessions:
     """Starts the sessions in the order of the requests.
 
     :param driver: makes the driver of a host. It has a slot already
-    :param rate: maximum number of sessions to start per second; None for no limit
-    :param cancel: set when the user stops the run; then the remaining sessions end at once
     :ivar reports: host → its report so far, for the hosts whose sessions have started
     """
 
-    def __init__(
-        self,
-        requests: Sequence[Request],
-        driver: Callable[[Request], HostDriver],
-        slots: Slots,
-        rate: float | None,
-        cancel: threading.Event,
-    ) -> None:
+    def __init__(self, requests: Sequence[Request], driver: Callable[[Request], HostDriver], slots: Slots) -> None:
         self.reports: dict[str, HostData] = {}
         self._requests, self._driver, self._slots = requests, driver, slots
-        self._pace = _Pace(rate, cancel)
         self._lock = threading.Lock()
         self._left = len(requests)
         self._interrupted: list[HostDriver] = []
@@ -70,39 +59,46 @@ class Sessions:
 
     def _start(self) -> None:
         for request in self._requests:
-            self._slots.busy.acquire()
-            self._pace.wait()
+            self._repeat()
+            self._slots.acquire()
             if self._stopped.is_set():
                 return
             driver = self._driver(request)
             self.reports[driver.host] = driver.report
             self._begin(driver)
         while not self._over.is_set() and not self._stopped.is_set():
-            for driver in self._ready():
-                driver.gate_pass.acquire()
-                self._pace.wait()
-                if self._stopped.is_set():
-                    return
-                self._begin(driver)
+            self._changed.wait(POLL if self._interrupted else None)
+            self._repeat()
 
-    def _ready(self) -> Sequence[HostDriver]:
-        """Wait for a moment, or until a session is interrupted; return the drivers that can continue."""
-        self._changed.wait(POLL if self._interrupted else None)
-        ready: list[HostDriver] = []
+    def _repeat(self) -> None:
+        """Start the interrupted sessions whose hosts have something to do."""
         with self._lock:
             self._changed.clear()
             waiting, self._interrupted = self._interrupted, []
-            for driver in waiting:
-                (ready if repeated.ready(driver) else self._interrupted).append(driver)
-        return ready
+        for driver in waiting:
+            if self._stopped.is_set():
+                return
+            try:
+                ready = repeated.ready(driver)
+            except Exception as problem:  # a bug of statecfg
+                self._give_up(driver, problem)
+                continue
+            if ready:
+                driver.gate_pass.acquire()
+                self._begin(driver)
+            else:
+                self._interrupt(driver)
 
     def _begin(self, driver: HostDriver) -> None:
         try:
             threading.Thread(target=self._drive, args=(driver,), daemon=True).start()
         except RuntimeError as problem:  # this process may not start more threads
-            driver.leave()
-            self._report(driver, problem)
-            self._ended()
+            self._give_up(driver, problem)
+
+    def _give_up(self, driver: HostDriver, problem: Exception) -> None:
+        driver.leave()
+        self._report(driver, problem)
+        self._ended()
 
     def _drive(self, driver: HostDriver) -> None:
         ended = True
@@ -114,9 +110,12 @@ class Sessions:
             if ended:
                 self._ended()
         if not ended:
-            with self._lock:
-                self._interrupted.append(driver)
+            self._interrupt(driver)
             self._changed.set()
+
+    def _interrupt(self, driver: HostDriver) -> None:
+        with self._lock:
+            self._interrupted.append(driver)
 
     def _report(self, driver: HostDriver, problem: Exception) -> None:
         """Show an error in the report of its host. If the listener or a reader fails too, `wait` raises the error."""
@@ -132,16 +131,3 @@ class Sessions:
             if not self._left:
                 self._over.set()
                 self._changed.set()
-
-
-class _Pace:
-    """Limits how many sessions start per second; the parameters are those of `Sessions`."""
-
-    def __init__(self, rate: float | None, cancel: threading.Event) -> None:
-        self._pause, self._cancel = 1 / rate if rate else 0.0, cancel
-        self._earliest = 0.0
-
-    def wait(self) -> None:
-        """Wait until the next session may start, or the user stops the run."""
-        self._cancel.wait(max(0.0, self._earliest - time.monotonic()))
-        self._earliest = time.monotonic() + self._pause

@@ -35,8 +35,9 @@ from statecfg.transport.become import open_become
 
 Json = Mapping[str, Any]  # of reports, and of the frames of hooks and units
 
+QUESTIONS = 3  # attempts to ask a host something if workers are lost meanwhile
+
 _DECODING = threading.Lock()
-_CANCELLED: Error = {"summary": "not started: the run was stopped first", "detail": "", "hint": ""}
 
 
 class NotStarted(StatecfgError):
@@ -91,7 +92,7 @@ class HostDriver:
         except Unjoined:
             return True
         except NotStarted:
-            self.session.report.not_started(_CANCELLED)
+            self.session.report.not_started()
         except OtherHost:
             self.session.refuse(HostStatus.REFUSED, OTHER_HOST)
             planned = self.session.request.peer
@@ -116,9 +117,11 @@ class HostDriver:
     def ask(self, request: Request) -> Json:
         """Return the report of another request to the host, which is not part of the run's events."""
         late: Late = (request.definition, request.more, None)
-        own = Pass(Slots(1, 0), None, Barrier(None, ()))
+        own = Pass(Slots(1, 0, self.gate_pass.slots.pace), None, Barrier(None, ()))
         driver = HostDriver(request, lambda kind, data: None, lambda: late, own, self.cancel)
-        while not driver.run():
+        for _ in range(QUESTIONS):
+            if driver.run():
+                break
             own.acquire()
         return driver.report
 
@@ -173,6 +176,7 @@ class HostDriver:
         :raises Exception: any error that `run` reports
         """
         request = self.session.request
+        self.gate_pass.slots.pace.wait()
         if not again:
             self.emit(RunEvent.CONNECTING, {})
         access = request.order.access
@@ -312,7 +316,8 @@ class HostDriver:
             case actions.Planned():
                 if self.events is not None:
                     self.events.planned(self.host, self.report)
-                self._stay(self.gate_pass.wait())
+                if self.session.state is State.WAITING:  # otherwise the end follows at once
+                    self._stay(self.gate_pass.wait())
 
     def _stay(self, stays: bool) -> None:
         """Give up the connection if the host may not keep it while it waits."""
@@ -325,13 +330,17 @@ class HostDriver:
         """Tell the host that the user stops the run, or whether it may apply its plan."""
         if self.outbox is not None and self.outbox.cut is not None:
             sender.break_off(self.outbox.cut)
-        if self.cancel.is_set():
+        waits = self.session.state is State.WAITING and sender.cut is None
+        if self.cancel.is_set() and not waits:
             data = self.session.cancel()
             if data:
                 sender.send([data])
-        if self.session.state is State.WAITING and sender.cut is None:
+        if waits:
             destroys = self.session.request.order.mode == Mode.DESTROY
             yes = self.gate_pass.permitted(self.events if destroys else None, self.host)
+            cancelled = self.cancel.is_set()
+            if (yes or cancelled) and self.session.report.agreement.broken(self.report, cancelled):
+                yes = False
             if yes is None or (yes and not self.gate_pass.enter()):
                 return
             if yes and self.events is not None:

@@ -142,6 +142,7 @@ class Plan(Frame):
     hooks: tuple[Firing, ...] = ()
     facts: Annotated[Mapping[str, Any], Free(FACTS, map=True)] | None = None
     ledger: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 class Items(Frame):

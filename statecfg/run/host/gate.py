@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.events import Events
@@ -32,16 +33,75 @@ class Gate:
                 self.waiting.set()
 
 
+class Pace:
+    """Limits how many connections begin per second.
+
+    :param rate: connections per second; None for no limit
+    :param cancel: set when the user stops the run; then no connection waits
+    """
+
+    def __init__(self, rate: float | None, cancel: threading.Event) -> None:
+        self._pause, self._cancel = 1 / rate if rate else 0.0, cancel
+        self._lock, self._next = threading.Lock(), 0.0
+
+    def wait(self) -> None:
+        """Wait until the next connection may begin."""
+        with self._lock:
+            moment = max(self._next, time.monotonic())
+            self._next = moment + self._pause
+        self._cancel.wait(max(0.0, moment - time.monotonic()))
+
+
 class Slots:
     """The slots of a run.
 
     :param forks: the number of hosts that are processed concurrently
     :param connected: the number of hosts that may stay connected while they wait without a slot
+    :param pace: of new connections
     """
 
-    def __init__(self, forks: int, connected: int) -> None:
-        self.busy = threading.Semaphore(max(1, forks))
-        self.connected = threading.Semaphore(connected)
+    def __init__(self, forks: int, connected: int, pace: Pace) -> None:
+        self.pace = pace
+        self._free, self._places = max(1, forks), connected
+        self._wanted = 0  # by connected hosts
+        self._changed = threading.Condition()
+
+    def acquire(self) -> None:
+        """Wait for a slot. Connected hosts that want one come first."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._free > self._wanted)
+            self._free -= 1
+
+    def try_acquire(self) -> bool:
+        """Return whether a connected host gets a slot."""
+        with self._changed:
+            got = self._free > 0
+            self._free -= got
+            return got
+
+    def release(self) -> None:
+        """Release a slot."""
+        with self._changed:
+            self._free += 1
+            self._changed.notify_all()
+
+    def want(self, hosts: int) -> None:
+        """Note that one more connected host wants a slot, or one less: 1 or -1."""
+        with self._changed:
+            self._wanted += hosts
+            self._changed.notify_all()
+
+    def stay(self) -> bool:
+        """Return whether one more host may stay connected while it waits."""
+        with self._changed:
+            stays = self._places > 0
+            self._places -= stays
+            return stays
+
+    def leave(self) -> None:
+        """Note that one host less waits connected."""
+        with self._changed:
+            self._places += 1
 
 
 class Pass:
@@ -57,7 +117,7 @@ class Pass:
         self.slots, self.gate, self.barrier = slots, gate, barrier
         self.has_slot = True
         self.permit: Permit | None = None
-        self._stays = self._arrived = False
+        self._stays = self._wants = self._arrived = False
 
     def hold(self) -> bool:
         """Wait until all definitions are valid. A host that waits for no facts would record its run before.
@@ -70,7 +130,8 @@ class Pass:
                 return False
             self.barrier.decided.wait()
             self.barrier.open()
-            self.acquire()
+            while not self.enter():
+                time.sleep(READ)
         return True
 
     @property
@@ -97,21 +158,27 @@ class Pass:
         return None if self.permit.answer is None else not self.permit.answer
 
     def acquire(self) -> None:
-        """Wait for a slot."""
-        self.slots.busy.acquire()
-        self._entered()
+        """Wait for a slot for a host without a connection."""
+        self.slots.acquire()
+        self.has_slot = True
 
     def enter(self) -> bool:
         """Acquire a slot again if the host has none; return whether it has one now."""
-        if not self.has_slot and self.slots.busy.acquire(blocking=False):
-            self._entered()
+        if not self.has_slot:
+            self.has_slot = self.slots.try_acquire()
+            if self.has_slot:
+                self._stop_waiting()
+            elif not self._wants:
+                self._wants = True
+                self.slots.want(1)
         return self.has_slot
 
-    def _entered(self) -> None:
-        self.has_slot = True
+    def _stop_waiting(self) -> None:
+        if self._wants:
+            self.slots.want(-1)
         if self._stays:
-            self._stays = False
-            self.slots.connected.release()
+            self.slots.leave()
+        self._wants = self._stays = False
 
     def rest(self) -> bool:
         """Release the slot, because the host waits for other hosts or for the user.
@@ -119,13 +186,13 @@ class Pass:
         :returns: whether the host may stay connected
         """
         if self.has_slot:
-            self._stays = self.slots.connected.acquire(blocking=False)
+            self._stays = self.slots.stay()
             self._release()
         return self._stays
 
     def _release(self) -> None:
         self.has_slot = False
-        self.slots.busy.release()
+        self.slots.release()
 
     def wait(self) -> bool:
         """Note that the host has planned. It waits if there is no answer yet.
@@ -140,9 +207,7 @@ class Pass:
         """Release the slot, because the host has no connection. It needs another slot to continue."""
         if self.has_slot:
             self._release()
-        elif self._stays:
-            self._stays = False
-            self.slots.connected.release()
+        self._stop_waiting()
 
     def leave(self) -> None:
         """Release the slot, because the host has finished, or waits for the units of other hosts."""

@@ -134,15 +134,18 @@ def _renew(driver: Driver, why: str) -> bool:
         driver.late = lambda: (definition, more, events)
         parts = first_parts(request.order.mode, facts=False)
         request = replace(request, bundle=build(definition.types), facts=None, first_parts=parts)
-    shown = old.report.data.get("fingerprints")
-    if shown and request.asks:
-        peer = request.peer or old.report.data["peer"]
-        request = replace(request, expect=request.expect or shown, peer=peer)  # the user agrees to exactly this plan
+    shown: Any = dict(old.report.data)
+    pinned = request.asks and "fingerprints" in shown
+    if pinned:  # the user agrees to exactly this plan, on this host
+        expect = shown["fingerprints"] if request.expect is None else request.expect
+        request = replace(request, expect=expect, peer=request.peer or shown["peer"])
     limits = request.order.limits
     limits = replace(limits, lock_timeout=max(limits.lock_timeout, STOPS))
     request = replace(request, order=replace(request.order, limits=limits))
     driver.session = HostSession(request, driver.emit, decoding=old.reader.decoding)
     _take_over(driver.session, old)
+    if pinned:
+        driver.session.report.agreement.shown = old.report.agreement.shown or shown
     if why:
         driver.session.warn(why)
     return True

@@ -5,8 +5,7 @@ An attacker may control the host. So a report accepts only data of the right sha
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from statecfg.facts.catalogue import wrong_fact
@@ -15,12 +14,13 @@ from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HOOKS_OF_EVENT, ActionStatus, HostStatus, Mode, Outcome
 from statecfg.remote.run.report import summary
 from statecfg.remote.wire.frames import PROTOCOL
-from statecfg.run.host import frames, lost
+from statecfg.run.host import agreement, frames, lost
+from statecfg.run.host.agreement import Agreement
 from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
 from statecfg.run.host.plan import HostPlan
 from statecfg.run.host.progress import HostProgress
 from statecfg.run.host.state import ACTING, PLANNED, State
-from statecfg.run.report_model import Error, HostData
+from statecfg.run.report_model import HostData
 from statecfg.run.strict import Invalid
 
 Json = dict[str, Any]  # of the report, format 1
@@ -28,17 +28,6 @@ Emit = Callable[[str, Json], None]
 
 LONGEST_BOOT = 1e9  # seconds: the longest time that a node type allows
 LOGINS = 20  # maximum number of logins that a host may request in one run
-_HELD = {"summary": "another run has locked this host", "hint": "Wait until it ends, or use --lock-timeout SECONDS."}
-_REBOOTS = {
-    "summary": "another run reboots this host, and has reserved it until it continues",
-    "hint": "Wait until it ends, or use --lock-timeout SECONDS. If the controller of that run is gone, delete the file"
-    " `lock` in the state directory of the host: /var/lib/statecfg/lock for root.",
-}
-_STALE = {
-    "summary": "its plan has changed; nothing was applied",
-    "hint": "Plan again, review the new plan, and apply it.",
-}
-_REFUSED = {"detail": "Nothing was changed on this host.", "hint": ""}
 _WHY_NOT = {
     HostStatus.REFUSED: "not started: the plan has changed",
     HostStatus.OK: "not started: declined",
@@ -61,6 +50,7 @@ class HostReport:
         self.kept: list[str] = []  # what the host continues with after the reboot
         self.asked: frozenset[str] = frozenset()  # the facts that the host was asked for and has not sent
         self.data: HostData = {"status": HostStatus.UNREACHABLE, "layers": [], "summary": {}}
+        self.agreement = Agreement()
         self.define(definition)
         self._takers: Mapping[type[frames.Frame], Callable[[Any], None]] = {
             frames.Hello: self._hello, frames.Planned: self._planned, frames.Plan: self._plan,
@@ -115,13 +105,19 @@ class HostReport:
         self.state = State.ACTING if yes else State.DECLINED
 
     def decline(self) -> None:
-        """Report that the user declined the plan of a host that has no connection."""
+        """Report that the plan of a host that has no connection was declined."""
         self.go(False)
         self._end(frames.End.from_json({"status": HostStatus.OK, "declined": True}))
 
-    def not_started(self, error: Error) -> None:
+    def warn(self, texts: Iterable[str]) -> None:
+        """Add warnings for the user, each once."""
+        texts = [text for text in texts if text not in self.data.get("warnings", ())]
+        if texts:
+            self.data["warnings"] = [*self.data.get("warnings", ()), *texts]
+
+    def not_started(self) -> None:
         """Report that the run was stopped before the host's turn."""
-        self.data["status"], self.data["error"] = HostStatus.CANCELLED, error
+        self.data["status"], self.data["error"] = HostStatus.CANCELLED, agreement.CANCELLED
         if self.mode in Mode.ACTING:
             lost.nothing_begun(self.plan, "not started")
 
@@ -158,6 +154,7 @@ class HostReport:
         fields = frame.to_json()
         self.data["owed"] = fields.get("owed", [])
         self._take(fields, "hooks", "facts", "ledger")
+        self.warn(frame.warnings)
         self.data["fingerprints"] = self.plan.fingerprints
         layers = [*self.plan.removals, *self.plan.layers]
         self.emit(RunEvent.PLANNED, {"layers": layers, "summary": self.count()})
@@ -281,9 +278,14 @@ class HostReport:
             self._take(fields, "managed", "owners")
         if self.mode == Mode.REVEAL:
             self.data["revealed"] = frame.revealed
-        if frame.warnings:
-            self.data.setdefault("warnings", []).extend(frame.warnings)
-        self._explain(frame, fields.get("holder") or {})
+        self.warn(frame.warnings)
+        why = agreement.error(frame, fields.get("holder") or {})
+        if why is not None:
+            self.data["error"] = why
+        if frame.declined and self.agreement.declined is not None:
+            del self.data["declined"]
+            self.data.update(self.agreement.declined)
+            status = self.data["status"]
         if acted and error:
             lost.account(self.progress, heard_all=True)
         elif self.mode in Mode.ACTING and not acted:
@@ -297,17 +299,6 @@ class HostReport:
     def _take(self, fields: Mapping[str, Any], *keys: str) -> None:
         """Copy the fields of a frame that have a value to the report."""
         self.data.update(cast(HostData, {key: fields[key] for key in keys if fields.get(key)}))
-
-    def _explain(self, end: frames.End, holder: Mapping[str, Any]) -> None:
-        """Put the error of the `end` frame, if there is one, into the report."""
-        if end.error:
-            self.data["error"] = {"summary": end.error, "detail": end.trace, "hint": end.hint}
-        elif end.refusal:
-            self.data["error"] = cast(Error, {**_REFUSED, "summary": end.refusal})
-        elif end.status in (HostStatus.LOCKED, HostStatus.REFUSED):
-            error = _HELD if end.status == HostStatus.LOCKED else _STALE
-            away = _REBOOTS if holder.get("until") else {}
-            self.data["error"] = cast(Error, {**error, **away, "detail": _holder(holder)})
 
     def _contradiction(self, end: frames.End) -> str:
         """Return how the `end` frame contradicts itself or the earlier frames, "" if it does not."""
@@ -374,13 +365,3 @@ class HostReport:
         nodes: Any = list(self.plan.nodes())
         counts: dict[str, int] = summary(nodes)
         return counts
-
-
-def _holder(holder: Mapping[str, Any]) -> str:
-    """Return who holds a host's lock, in words. The values come from the host."""
-    when = "".join(
-        f", {word} {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(moment))}"
-        for word, moment in (("since", holder.get("since")), ("until", holder.get("until")))
-        if isinstance(moment, int | float) and 0 < moment < 1e11
-    )
-    return f"{holder.get('who') or 'an unknown user'}{when}, run {holder.get('run') or 'unknown'}" if holder else ""

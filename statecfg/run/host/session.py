@@ -302,9 +302,8 @@ class HostSession:
 
     def warn(self, text: str) -> None:
         """Add a warning for the user to the report, once."""
-        warnings = self.report.data.setdefault("warnings", [])
-        if text not in warnings:
-            warnings.append(text)
+        if text not in self.report.data.get("warnings", ()):
+            self.report.warn([text])
             self.emit(RunEvent.WARNING, {"text": text})
 
     def _warn_of_noise(self) -> None:

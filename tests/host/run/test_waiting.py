@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,10 @@ from tests.lab import Host, processes
 from tests.lab.fixtures import light_hosts
 
 Json = dict[str, Any]
+HOOK: Json = {
+    "name": "note", "type": "note", "order": 5, "events": ["pre-reconcile"], "on_failure": "retry", "deadline": 30.0,
+    "select": {"types": [], "names": [], "tags": []}, "where": "controller",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -89,13 +94,85 @@ def test_a_host_that_changed_during_the_question_is_refused(hosts: list[Host], p
     assert {done.host(host.name)["status"] for host in hosts[1:]} == {"ok"}
 
 
-def test_a_run_that_is_stopped_during_the_question_changes_nothing(hosts: list[Host], place: str) -> None:
-    """A host without a connection reports the same as a host whose turn has not come."""
+def test_a_host_with_nothing_to_do_keeps_its_connection_and_is_not_planned_again(hosts: list[Host], place: str) -> None:
+    """A change that someone makes during the question is not part of what the user saw, so it stays."""
+    rig.run(hosts[0], rig.small_files(place, 2))
+
+    def answer(report: Json) -> bool:
+        hosts[0].write(f"{place}/f1", "made meanwhile\n")
+        time.sleep(1)
+        return True
+
+    done, shown = _asked(hosts, place, answer, 0)
+    assert set(shown[hosts[0].name].values()) == {"unchanged"}
+    assert _connections(done, hosts) == [1, 2, 2, 2]
+    assert done.host(hosts[0].name)["summary"] == {"unchanged": 3}
+    assert hosts[0].read(f"{place}/f1") == "made meanwhile\n"
+
+
+@pytest.mark.parametrize("connected", [0, 1])
+def test_a_plan_that_only_calls_hooks_is_applied_exactly(hosts: list[Host], place: str, connected: int) -> None:
+    host = hosts[0]
+    rig.run(host, rig.small_files(place, 2))
+
+    def answer(report: Json) -> bool:
+        host.write(f"{place}/f1", "made meanwhile\n")
+        return True
+
+    done, _ = _asked([host], place, answer, connected, hooks=fleet.RunHooks(around={host.name: [HOOK]}))
+    report = done.host()
+    assert (report["status"], report.get("differs")) == ("refused", [f"file:{place}/f1"])
+    assert host.read(f"{place}/f1") == "made meanwhile\n"
+
+
+def test_hooks_that_were_not_shown_are_not_called(hosts: list[Host], place: str) -> None:
+    """Another run may record a restart during the question, for example."""
+    host = hosts[0]
+
+    def answer(report: Json) -> bool:
+        report["hosts"][host.name]["owed"] = [{"node": "service:web", "cause": "file:x", "since": 1.0, "run": "r0"}]
+        return True
+
+    report = _asked([host], place, answer, 0)[0].host()
+    assert (report["status"], report["differs"]) == ("refused", ["owed restarts"])
+    assert not host.path(place).exists()
+
+
+def test_a_declined_host_without_a_connection_shows_the_warnings_of_its_plan(hosts: list[Host], place: str) -> None:
+    found = []
+    for connected in (0, 1):
+        hosts[0].run(
+            ["sqlite3", "/var/lib/statecfg/ledger.db", "UPDATE meta SET value = 'other' WHERE key = 'machine'"]
+        )
+        done, _ = _asked([hosts[0]], place, lambda report: False, connected)
+        found.append(done.host()["warnings"])
+    assert "another machine" in found[0][0] and len(found[0]) == len(found[1]) == 1
+
+
+def test_the_pace_of_connections_does_not_delay_hosts_that_are_not_contacted(hosts: list[Host], place: str) -> None:
+    answered = 0.0
+
+    def answer(report: Json) -> bool:
+        nonlocal answered
+        answered = time.monotonic()
+        return False
+
+    limits = Limits(2, connected=0, connect_rate=0.5)
+    rig.run(hosts, rig.small_files(place, 2), confirm=answer, limits=limits)
+    assert time.monotonic() - answered < 2, "one connection would take two seconds"
+
+
+@pytest.mark.parametrize("connected", [0, 4])
+def test_a_run_that_is_stopped_during_the_question_changes_nothing(
+    hosts: list[Host], place: str, connected: int
+) -> None:
+    """A host reports the same with and without a connection, and as a host whose turn has not come."""
     cancel = threading.Event()
-    done, _ = _asked(hosts, place, lambda report: not cancel.set(), 0, cancel=cancel)
+    done, _ = _asked(hosts, place, lambda report: not cancel.set(), connected, cancel=cancel)
     for host in hosts:
         report = done.host(host.name)
         assert (report["status"], report["summary"]) == ("cancelled", {"skipped": 3})
+        assert report["error"]["summary"] == "not started: the run was stopped first"
     assert not any(host.path(place).exists() for host in hosts)
 
 

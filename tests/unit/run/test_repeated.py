@@ -12,7 +12,7 @@ import pytest
 from statecfg.run.host import repeated
 from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.events import Late
-from statecfg.run.host.gate import Gate, Pass, Slots
+from statecfg.run.host.gate import Gate, Pace, Pass, Slots
 from statecfg.run.host.request import Request
 from statecfg.run.host.state import State
 from statecfg.transport import WorkerLost
@@ -31,7 +31,7 @@ class Driven:
         self.session.report.data["peer"] = PEER
         self.cancel = threading.Event()
         self.gate = Gate(1)
-        self.gate_pass = Pass(Slots(1, 1), self.gate, Barrier(None, ()))
+        self.gate_pass = Pass(Slots(1, 1, Pace(None, threading.Event())), self.gate, Barrier(None, ()))
         self.interrupted: str | None = None
         self.late: Callable[[], Late] = lambda: (case.defined, {}, None)
         self.answer, self.asked, self.runs = answer, list[Request](), 0
