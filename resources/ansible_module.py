@@ -1,4 +1,4 @@
-"""Modules of Ansible, while a node type is missing."""
+"""Ansible modules, while a node type is missing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ansible_module(
     timeout: Seconds = 600.0,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Run a module of Ansible on the host. It keeps a migration going while a node type is missing.
+    """Run an Ansible module on the host. Use it during a migration, until there is a node type for it.
 
     Your machine needs ansible-core (``pip install 'statecfg[ansible]'``) and the module's collection; hosts only need
     Python. `validate` checks the module's name and its arguments against its documentation.

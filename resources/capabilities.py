@@ -17,7 +17,7 @@ def capabilities(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Manage the capabilities of a program, so that it can do single things that otherwise only root can do.
+    """Manage the capabilities of a program, which allow it to do some of what otherwise only root can do.
 
     The file has exactly these capabilities. An update of its package removes them, and the next apply sets them again.
     If a required node of the same run rewrites the file or changes its mode or owner, statecfg sets them again.

@@ -26,7 +26,7 @@ def gem(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Manage a gem of Ruby, with the gems that it needs.
+    """Manage a Ruby gem, with the gems that it needs.
 
     The check reads the specifications of installed gems; it asks no server. Without `version`, the gem is installed if
     no version of it is installed, and never upgraded. Several versions of a gem can be installed, and Ruby uses the

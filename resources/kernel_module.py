@@ -18,7 +18,7 @@ def kernel_module(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Load a module of the kernel, now and at boot, or prevent that it is loaded.
+    """Load a kernel module, now and at boot, or prevent that it is loaded.
 
     The files are /etc/modules-load.d/NAME.conf and, with `parameters` or `blocked`, /etc/modprobe.d/NAME.conf. New
     parameters apply when the module is loaded next; statecfg does not reload it. A module that is built into the kernel

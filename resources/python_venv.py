@@ -23,7 +23,7 @@ def python_venv(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Manage a virtual environment of Python, and packages in it that pip installs.
+    """Manage a Python virtual environment, and packages in it that pip installs.
 
     The check compares the installed versions with `packages`; it runs no program and asks no index. A package without a
     version is installed if it is missing, and never upgraded. Other packages in the environment stay. `python` and

@@ -1,4 +1,4 @@
-"""Quadlets: files from which podman makes units of systemd."""
+"""Quadlets: files from which podman makes systemd units."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def quadlet(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Manage a file in /etc/containers/systemd from which podman makes a unit of systemd, such as a container.
+    """Manage a file in /etc/containers/systemd from which podman makes a systemd unit, such as a container.
 
     statecfg makes systemd read the file, which lets podman make the unit. The node fails if podman makes no unit.
     A `service` node starts the unit: ``shop.container`` makes the service ``shop``, ``data.volume`` the service

@@ -20,7 +20,7 @@ def service(
     stable_for: Pause = 3.0,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Manage a service: whether it runs, and whether it starts at boot. It is a unit of systemd.
+    """Manage a service: whether it runs, and whether it starts at boot. It is a systemd unit.
 
     On hosts without systemd, it is a service of OpenRC or an init script of System V. Its script must know the action
     `status`. The check that a new login works after a restart of sshd needs systemd.

@@ -21,7 +21,7 @@ def ssh_key(
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
-    """Manage a key pair of SSH that the host's ssh-keygen creates, such as a host key or the key of a user.
+    """Manage an SSH key pair that the host's ssh-keygen creates, such as a host key or the key of a user.
 
     The private key has no passphrase. It never leaves the host, and no log shows it. The public key is beside it, in
     the file with the suffix `.pub` and mode 0644. statecfg creates missing files, and derives a missing public key from

@@ -58,7 +58,7 @@ def wait_for(
     :param headers: with `url`: additional headers; values may be secrets
     :param ca: with `url`: a file of the host with certificates of authorities, instead of those that the host trusts
     :param verify_certificate: with `url`: false: accept any certificate
-    :param unit: a unit of systemd that must be active
+    :param unit: a systemd unit that must be active
     :param command: a read-only command (a list, or a string for the shell) that must end with status 0. Plans run it,
         too
     :param user: with `command`: the user who runs it

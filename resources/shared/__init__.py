@@ -1,4 +1,4 @@
-"""What several node types share: paths, snapshots and their restoration, accounts, packages and units of systemd.
+"""What several node types share: paths, snapshots and their restoration, accounts, packages and systemd units.
 
 Imports the rooms of `remote`, because this code runs on hosts.
 """

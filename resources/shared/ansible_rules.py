@@ -1,4 +1,4 @@
-"""Modules of Ansible: the rules for nodes that run one, and how they are sent. Only the controller uses this module."""
+"""Ansible modules: the rules for nodes that run one, and how they are sent. Only the controller uses this module."""
 
 from __future__ import annotations
 

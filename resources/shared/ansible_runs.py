@@ -1,4 +1,4 @@
-"""Modules of Ansible on the host: run one, in check mode or not, and read its result."""
+"""Ansible modules on the host: run one, in check mode or not, and read its result."""
 
 from __future__ import annotations
 

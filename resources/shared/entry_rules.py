@@ -165,7 +165,7 @@ def check_locale(name: str) -> None:
 
 
 def check_module(name: str, parameters: Mapping[str, object]) -> None:
-    """Check the name and the parameters of a module of the kernel.
+    """Check the name and the parameters of a kernel module.
 
     :raises Wrong: if a name contains other characters than letters, digits, `_` and `-`
     """

@@ -36,7 +36,7 @@ def system(world: World) -> str:
 
 
 def units(host: World) -> dict[str, records.Fields]:
-    """Load the services, with the names that units of systemd have: name → `enabled`, with OpenRC also `level`.
+    """Load the services, with the names that systemd units have: name → `enabled`, with OpenRC also `level`.
 
     Whether a service runs is asked only for those that a node manages (see `active`), because each script is a program.
     """

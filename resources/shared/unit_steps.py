@@ -1,4 +1,4 @@
-"""The steps that bring a unit of systemd to its wanted state, and back to its former one."""
+"""The steps that bring a systemd unit to its wanted state, and back to its former one."""
 
 from __future__ import annotations
 

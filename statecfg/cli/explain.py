@@ -78,7 +78,7 @@ def command(
     hosts = finished.report["hosts"].values() if finished is not None else ()
     if not any(found.values()) and not any(host.get("managed") or host["status"] != HostStatus.OK for host in hosts):
         detail = f"no node, variable or host is called {name}"
-        hint = suggest(name, sorted(names), "there are")
+        hint = suggest(name, sorted(names), "available")
         if any(job.needs for work in works for job in work.jobs):
             detail, hint = f"{detail}, as far as statecfg knows without facts of hosts", "pass --facts last, or a file"
         raise InvalidInput([problem("SC0433", detail, hint)])

@@ -51,7 +51,7 @@ VERBS = {
     "service": ("service", "Show services, units and relations; change settings, resolve failures."),
     "store": ("store", "Maintain the controller's database: check, back up, migrate."),
     "fmt": ("fmt", "Format YAML files; keep comments, order and blank lines."),
-    "schema": ("schema", "Print JSON Schemas, from which editors learn what a file can contain."),
+    "schema": ("schema", "Print JSON Schemas for editors."),
     "completion": ("completion", "Print a shell completion script."),
 }
 

@@ -220,7 +220,7 @@ _extra_vars_option = _option(
 _max_fact_age_option = _option(
     "--max-fact-age",
     metavar="DURATION",
-    help="Refuse facts of other hosts that are older, as an ISO 8601 duration such as P1D or PT12H. Default: any age.",
+    help="Maximum age of the facts of other hosts, as an ISO 8601 duration such as P1D or PT12H. Default: any age.",
 )
 selection = _all(inventory_option, _limit_option, _tags_option, _extra_vars_option, _max_fact_age_option)
 # For commands that need the whole definition: without --tags.

@@ -64,4 +64,4 @@ class ProjectStore:
         from statecfg.store import hosts
 
         names = sorted({record.name for record in hosts.every(self.store)} | set(others))
-        return InvalidInput([problem("SC0404", detail, suggest(name, names, "there are"))])
+        return InvalidInput([problem("SC0404", detail, suggest(name, names, "available"))])

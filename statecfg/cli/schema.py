@@ -22,7 +22,7 @@ SCHEMA_NAMES = ("playbook", "include", "role", "inventory", "settings")
 @click.argument("kind", type=click.Choice(SCHEMA_NAMES), required=False)
 @click.option("--write", is_flag=True, help="Write all schemas into .statecfg/, and statecfg_project.pyi.")
 def command(kind: str | None, write: bool) -> int:
-    """Print a JSON Schema, from which editors learn what a file can contain.
+    """Print a JSON Schema for editors.
 
     KIND is playbook (the default), include (a file that playbooks include), role (role.yml), inventory or settings
     (statecfg.toml). The schemas contain the node types of this project, the names of its nodes, hosts and groups, and

@@ -19,7 +19,7 @@ def secret_keys(function: F) -> F:
         multiple=True,
         type=click.Path(),
         envvar="STATECFG_AGE_IDENTITY",
-        help="File with an identity of age, or a private key of SSH, that opens secrets. Repeatable.",
+        help="File with an age identity or an SSH private key that decrypts secrets. Repeatable.",
     )
     vault = click.option(
         "--vault-id",
@@ -28,7 +28,7 @@ def secret_keys(function: F) -> F:
         multiple=True,
         callback=_vault_ids,
         envvar="STATECFG_VAULT_ID",
-        help="Password of Ansible Vault: a file, a program that prints it, or LABEL@prompt. Repeatable. Default: ask "
+        help="Ansible Vault password: a file, a program that prints it, or LABEL@prompt. Repeatable. Default: ask "
         "if a secret needs it.",
     )
     return vault(age(function))

@@ -41,7 +41,7 @@ class ServiceStore(ProjectStore):
         """
         row = self.snapshot.units.get(name)
         if row is None:
-            help = suggest(name, self.snapshot.units, "there are") or "`statecfg service list` shows all"
+            help = suggest(name, self.snapshot.units, "available") or "`statecfg service list` shows all"
             raise InvalidInput([problem("SC0752", f"unit `{name}` does not exist", help)])
         return row
 
@@ -93,14 +93,14 @@ class ServiceStore(ProjectStore):
             raise InvalidInput([replace(problem, places=()) for problem in problems])
 
     def _no_service(self, name: str) -> Any:
-        help = suggest(name, self.snapshot.services, "there are") or "apply a playbook that declares services"
+        help = suggest(name, self.snapshot.services, "available") or "apply a playbook that declares services"
         return problem("SC0750", f"service `{name}` does not exist", help)
 
     def no_relation(self, ends: Sequence[End]) -> Exception:
         """Return the error for ends that have no relation."""
         there = [" ".join(f"{name}:{called}" for name, called in relation.ends) for relation in self.snapshot.relations]
         wanted = " ".join(f"{name}:{called}" for name, called in sorted(ends))
-        help = suggest(wanted, there, "there are") or "`statecfg service list` shows all"
+        help = suggest(wanted, there, "available") or "`statecfg service list` shows all"
         return InvalidInput([problem("SC0753", f"relation `{wanted}` does not exist", help)])
 
 

@@ -58,7 +58,7 @@ def command(playbooks: tuple[str, ...], facts: str | None, no_color: bool, **val
         text = f"{name}: {plural(nodes, 'resource')} on {plural(len(work.jobs), 'host')}"
         text += f", {plural(len(work.services), 'service')}" if work.services else ""
         text += f", {plural(len(work.relations), 'relation')}" if work.relations else ""
-        text += ", nothing wrong" + (" so far" if work.awaited is not None else "")
+        text += ", no problems found" + (" so far" if work.awaited is not None else "")
         text += f"; missing on this machine and required to plan: {', '.join(work.missing)}" if work.missing else ""
         lines = [make(("✓ ", "add"), text), *(make("  ", note) for note in known_facts.notes(work))]
         stream.write(lines, sys.stdout, stream.coloured(sys.stdout, no_color))

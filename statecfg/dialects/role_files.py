@@ -106,7 +106,7 @@ class Library:
         return self._read[name]
 
     def _missing(self, name: str, location: SourceLocation) -> Any:
-        help_text = suggest(name, role_path.names(self.root), "there are")
+        help_text = suggest(name, role_path.names(self.root), "available")
         help_text = help_text or f"create roles/{name}/{FILE}; for a file of entries, write its name with .yml"
         return problem("SC0324", f"role {name} does not exist", help_text, location)
 
@@ -184,7 +184,7 @@ def _parameter(name: str, parts: yaml_tree.Mapping, role: str, location: SourceL
 
     value_type = values.get("type", "any")
     if not isinstance(value_type, str) or value_type not in TYPES:
-        wrong("type", f"unknown type {value_type}", suggest(str(value_type), TYPES, "there are"))
+        wrong("type", f"unknown type {value_type}", suggest(str(value_type), TYPES, "available"))
         value_type = "any"
     for key in ("required", "secret"):
         if not isinstance(values.get(key, False), bool):

@@ -12,7 +12,7 @@ _ABOUT = {
     "contains": "With `path`: a regular expression for the content of the file.",
     "package": "This package is installed.",
     "version": 'With `package`: limits of its version, such as `">= 1.22, < 2"`.',
-    "unit": "This unit of systemd exists.",
+    "unit": "This systemd unit exists.",
     "user": "This user exists.",
     "group": "This group exists.",
     "command": "This read-only command (a list, or a string for the shell) ends with status 0.",

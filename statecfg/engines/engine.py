@@ -38,7 +38,7 @@ def opened(text: str) -> Engine:
         from statecfg.engines.dask import DaskWorkers
 
         return WorkerEngine(DaskWorkers(text), here=False)
-    raise InvalidInput([problem("SC0453", f"`{text}` is not an engine", suggest(text, ENGINES, "there are"))])
+    raise InvalidInput([problem("SC0453", f"`{text}` is not an engine", suggest(text, ENGINES, "available"))])
 
 
 class Engine(Protocol):

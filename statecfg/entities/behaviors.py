@@ -91,7 +91,7 @@ def _wrong_path(name: str, root: Path | None) -> Iterator[str]:
         yield f"{name!r} is outside the project"
     elif root is not None and not functions.is_there(root / path):
         files = sorted(str(file.relative_to(root)) for file in (root / path).parent.glob("*") if file.is_file())
-        yield f"{name} does not exist in the project; {suggest(name, files, 'there are') or 'write one'}"
+        yield f"{name} does not exist in the project; {suggest(name, files, 'available') or 'write one'}"
     elif root is not None and not (root / path).resolve().is_relative_to(root.resolve()):
         yield f"{name!r} is outside the project"
 

@@ -106,7 +106,7 @@ def problem(id: Any, root: Path | None) -> str:
     path = file_of(root, module)
     if not is_there(path):
         modules = sorted(file.stem for file in (root / FOLDER).glob("*.py"))
-        return f"{path.relative_to(root)} does not exist; {suggest(module, modules, 'there are') or 'write one'}"
+        return f"{path.relative_to(root)} does not exist; {suggest(module, modules, 'available') or 'write one'}"
     if _writable(path):
         return f"{path.relative_to(root)} or its directory can be written by all users, so it is not run: chmod o-w"
     try:

@@ -132,7 +132,7 @@ class Groups(Mapping[str, tuple[NamedHost, ...]]):
         inventory = _current()[1]
         name = _name(key)
         if name not in inventory.groups and name != ALL:
-            help = suggest(name, list(self), "there are")
+            help = suggest(name, list(self), "available")
             raise UnknownHost([_here(problem("SC0404", f"the inventory has no group `{name}`", help))])
         return tuple(NamedHost(inventory.host(member)) for member in sorted(inventory.members(name)))
 

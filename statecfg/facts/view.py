@@ -285,7 +285,7 @@ class Record(View):
         fields = fields_of(self._cls)
         if name not in fields:
             owner = f"`{written(self._path)}`" if self._path else "a host"
-            raise UnknownFact(f"{owner} has no fact `{name}`", suggest(name, [*fields], "there are"))
+            raise UnknownFact(f"{owner} has no fact `{name}`", suggest(name, [*fields], "available"))
         return _value(self._source, fields[name], (*self._path, name))
 
     def __missing__(self, key: object) -> Any:
@@ -345,7 +345,7 @@ class Own(View):
         name = str(getattr(key, "name", key)).replace("-", "_")
         known = self._source.own_names()
         if name not in known:
-            hint = suggest(name, sorted(known), "there are")
+            hint = suggest(name, sorted(known), "available")
             raise UnknownFact(f"the project has no fact `{name}`", hint or f"define it in facts/{name}.py")
         return self._source.read((*self._path, name))
 

@@ -15,7 +15,7 @@ The words of the Borg state configuration document, and the module that implemen
 | types of attributes | annotations | `types`, `remote.graph.values` |
 | `to-wire`, serializing | `compile_graph` | `playbook.compile` |
 | `from-wire`, deserializing | `from_wire` | `remote.session` |
-| `check-node`, `actions`, `shutdown-first` | `check`, `ActionSpec` | `remote.graph.nodetype`, `remote.run.planning` |
+| `check-node`, `actions`, `shutdown-first` | `check`, `ActionSpec` | `remote.run.planning`, `remote.graph.model` |
 | `defop`, `:op`, `:fn` | `op`, `Action` | `remote.graph.ops`, `remote.graph.model` |
 | executing actions | `Execution` | `remote.run.execution` |
 | the Hy forms | macros and their runtime | `dialects/hy.hy`, `remote.graph.borg` |

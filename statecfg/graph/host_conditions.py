@@ -91,7 +91,7 @@ def _condition(value: Any, depth: int) -> Condition:
                 f"{' and '.join(f'`{condition_type}`' for condition_type in condition_types)} in one condition",
                 "write a list of conditions",
             )
-        raise Wrong("a condition without a kind", (unknown and suggest(unknown, CONDITIONS, "there are")) or _EXAMPLE)
+        raise Wrong("a condition without a kind", (unknown and suggest(unknown, CONDITIONS, "available")) or _EXAMPLE)
     (condition_type,) = condition_types
     if condition_type in READERS:
         registry.find(READERS[condition_type], NOWHERE)

@@ -216,7 +216,7 @@ def checked(value: Any) -> Mapping[str, Any]:
             if list_names
             else "a list without a kind"
         )
-        raise Wrong(what, (not list_names and unknown and suggest(unknown, FIELDS, "there are")) or EXAMPLE)
+        raise Wrong(what, (not list_names and unknown and suggest(unknown, FIELDS, "available")) or EXAMPLE)
     (list_name,) = list_names
     if list_name == "mounts":
         registry.find("mount", NOWHERE)  # its code reads the mounts

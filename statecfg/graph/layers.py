@@ -128,7 +128,7 @@ def _missing(node: Node, name: str, names: Mapping[str, Node], suggestions: bool
         written = [other for other in written if other != node.provides]
         same_type = [other for other in written if other.startswith(prefix)] or written
         close = nearest(name, written) if len(same_type) <= MAX_NAMES_COMPARED else []
-        hint = suggest(name, close + sorted(set(same_type) - set(close)), "there are")
+        hint = suggest(name, close + sorted(set(same_type) - set(close)), "available")
     return problem(
         "SC0111",
         f"{node.provides} requires {name}, and no node of the graph has that name",

@@ -205,7 +205,7 @@ def _what(reference: str) -> str:
 def _other_group(reference: str, nodes: Iterable[Node]) -> str:
     prefix = reference.partition(":")[0] + ":"
     valid = {group for node in nodes for group in groups(node) if group.startswith(prefix)}
-    return suggest(reference, sorted(valid), "there are") or _MISSING[prefix]
+    return suggest(reference, sorted(valid), "available") or _MISSING[prefix]
 
 
 def _other_pattern(pattern: str, node: Node, names: Mapping[str, Node]) -> str:
@@ -220,4 +220,4 @@ def _other_pattern(pattern: str, node: Node, names: Mapping[str, Node]) -> str:
                 return question([meant])
     node_type = pattern.partition(":")[0] + ":"
     same_type = [name for name in others if name.startswith(node_type)]
-    return suggest(pattern, sorted(same_type or others), "there are")
+    return suggest(pattern, sorted(same_type or others), "available")

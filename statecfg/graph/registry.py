@@ -42,7 +42,7 @@ def unknown_node_type(name: str, frame: FrameType | None) -> InvalidInput:
 
 
 def _unknown(name: str, location: SourceLocation) -> Problem:
-    hint = suggest(name, names(), "there are")
+    hint = suggest(name, names(), "available")
     hint += f"; to define it, create resources/{name}.py or .hy in the project" if name.isidentifier() else ""
     return problem("SC0106", f"`{name}` is not a node type", hint, location)
 

@@ -1,4 +1,4 @@
-"""Modules of Ansible: find one, check arguments against its documentation, and make the archive that a host runs.
+"""Ansible modules: find one, check arguments against its documentation, and make the archive that a host runs.
 
 This needs ansible-core on this machine (`pip install 'statecfg[ansible]'`). Hosts get content: nothing of Ansible is
 installed there. The function that assembles modules belongs to ansible-core and has no documented interface, so
@@ -44,7 +44,7 @@ _LOCK = threading.RLock()
 
 @dataclass(frozen=True)
 class AnsibleModule:
-    """A module of Ansible.
+    """An Ansible module.
 
     :param name: its full name, such as `ansible.builtin.lineinfile`
     :param entry: the name under which Python finds it in the archive

@@ -254,7 +254,7 @@ class WireContext:
 
     @staticmethod
     def ansible_module(name: str) -> AnsibleModule:
-        """Return a module of Ansible that is installed on this machine.
+        """Return an Ansible module that is installed on this machine.
 
         :raises Wrong: Ansible is not installed, there is no such module, or hosts can't run it
         """

@@ -113,11 +113,10 @@ def _no_match_problem(
             "pass an inventory with -i, or use @local for this machine",
             *locations,
         )
-    help_text = suggest(name, dict.fromkeys([*names.groups, *names.hosts]), "there are")
-    count = len(dict.fromkeys(names.hosts).keys() - {LOCAL})
+    help_text = suggest(name, dict.fromkeys([*names.groups, *names.hosts]), "available")
     return problem(
         "SC0406",
-        f"{what} `{pattern}`{term} matches none of {count} hosts and no group",
+        f"{what} `{pattern}`{term} matches no host and no group",
         help_text,
         *locations,
     )

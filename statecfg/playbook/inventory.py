@@ -173,7 +173,7 @@ class Inventory:
         if name == LOCAL:
             return self.hosts.get(LOCAL) or Host(LOCAL, "localhost", transport="local")
         if name not in self.hosts:
-            help_text = suggest(name, dict.fromkeys([*self.hosts, LOCAL]), "there are")
+            help_text = suggest(name, dict.fromkeys([*self.hosts, LOCAL]), "available")
             raise InvalidInput([problem("SC0404", f"the inventory has no host `{name}`", help_text)])
         return self.hosts[name]
 
@@ -210,7 +210,7 @@ class Inventory:
     def _unknown(category: str, name: str, valid: list[str], location: SourceLocation) -> Problem:
         add = f"add it to `{category}s:`"
         near = did_you_mean(name, valid)
-        listed = suggest(name, valid, "there are")
+        listed = suggest(name, valid, "available")
         help_text = f"{near} Otherwise {add}" if near else f"{add}; {listed}" if listed else add
         return problem("SC0404", f"the inventory has no {category} `{name}`", help_text, location)
 

@@ -245,7 +245,7 @@ def _check(key: str, value: Any, path: Path, text: str) -> Problem | None:
     match = re.search(rf"(?m)^[ \t]*[\"'\[]?{re.escape(key)}\b", text)
     location = SourceLocation(str(path), text.count("\n", 0, match.start()) + 1 if match else 1, 1)
     if key not in SETTINGS:
-        return problem("SC0411", f"unknown setting `{key}`", suggest(key, SETTINGS, "there are"), location)
+        return problem("SC0411", f"unknown setting `{key}`", suggest(key, SETTINGS, "available"), location)
     value_type, expected = SETTINGS[key]
     valid = isinstance(value, (int, float) if value_type is float else value_type) and isinstance(value, bool) == (
         value_type is bool

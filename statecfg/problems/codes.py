@@ -35,7 +35,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0120": ("node type defined twice", "The project's resources/ contains a node type whose name is already taken."),
     "SC0121": ("nodes contradict each other", "Two nodes describe states of the host that can't both be true."),
     "SC0122": ("wrong condition for hosts", "A `when_host` is not made of conditions that hosts can check."),
-    "SC0123": ("wrong items of hosts", "A `for_each_host` is wrong, or a node uses its items where that is not safe."),
+    "SC0123": ("invalid items of hosts", "A `for_each_host` is invalid, or a node uses its items unsafely."),
     "SC0201": ("wrong type of value", "The value of an attribute does not have the type that the node type expects."),
     "SC0202": ("wrong value", "The value of an attribute has the right type, but the node type does not allow it."),
     "SC0301": (
@@ -93,7 +93,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0410": ("wrong settings file", "statecfg.toml can't be parsed, or one of its settings has an invalid value."),
     "SC0411": ("unknown setting", "The project's statecfg.toml contains a setting that does not exist."),
     "SC0412": (
-        "anyone could change this file",
+        "every user can write this file",
         "Every user can write this file or its directory, so statecfg does not trust it.",
     ),
     "SC0413": ("wrong store address", "The address of the store is neither a path nor a URL that statecfg supports."),
@@ -259,10 +259,10 @@ CODES: dict[str, tuple[str, str]] = {
         "A request about an entity, its type or a behavior is invalid, or not allowed in this state.",
     ),
     "SC0802": (
-        "no such thing",
+        "not found",
         "No type, entity, behavior or token has this name, several have it, or you lack the rights to it.",
     ),
-    "SC0803": ("changed meanwhile", "The entity was changed after you read it."),
+    "SC0803": ("modified by another client", "The entity was changed after you read it."),
     "SC0804": ("wrong entity file", "A file or the standard input does not contain a mapping in JSON or YAML."),
     "SC0805": ("wrong behavior", "statecfg can't run the execution of a behavior."),
     "SC0806": ("host not allowed", "A playbook selects a host that the `hosts` of its behavior do not include."),

@@ -220,7 +220,7 @@ def _part(end: Endpoint, relation: Relation, offered: Mapping[str, Ends]) -> Seq
     """Return the role of an end in its charm, and its interface; None if unknown or if a problem was reported."""
     ends = offered.get(end.service)
     if ends is None:
-        hint = suggest(end.service, offered, "there are")
+        hint = suggest(end.service, offered, "available")
         report(problem("SC0712", f"service {end.service} of {end} does not exist", hint, relation.position))
         return None
     role = ends.get(end.relation)

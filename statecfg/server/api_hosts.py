@@ -127,9 +127,10 @@ def _get(request: Request) -> Response:
 def _responses(store: Store, records: Sequence[HostRecord]) -> Iterable[HostResponse]:
     last = host_states.last_runs(store, records)
     units = api_services.units_by_host(store)
-    busy = _busy(store)
+    busy, cut_off = _unfinished(store)
     for record in records:
-        yield _response(record, last[record.name], units.get(record.name, []), busy.get(record.name))
+        runs = host_states.with_cut_off(record, last[record.name], cut_off.get(record.name, ()))
+        yield _response(record, runs, units.get(record.name, []), busy.get(record.name))
 
 
 def _response(
@@ -163,16 +164,19 @@ def _with_problems(store: Store, host: HostResponse) -> HostResponse:
     return replace(host, problems=HostProblems.of(report)) if report is not None else host
 
 
-def _busy(store: Store) -> dict[str, str]:
-    """Return host → id of the run that is processing it now."""
+def _unfinished(store: Store) -> tuple[Mapping[str, str], Mapping[str, Sequence[LastRun]]]:
+    """Return host → id of the run that is processing it now, and host → its runs that were cut off, oldest first."""
     now = time.time()
-    return {
-        name: run.id
-        for run in run_store.under_way(store)
-        if not run.cut_off(now)
-        for name, result in run.hosts.items()
-        if not result.status
-    }
+    busy: dict[str, str] = {}
+    cut_off: dict[str, list[LastRun]] = {}
+    for run in reversed(run_store.under_way(store)):
+        for name, result in run.hosts.items():
+            if run.cut_off(now):
+                status = result.status or HostStatus.UNKNOWN
+                cut_off.setdefault(name, []).append(LastRun(run.id, run.playbook, run.started, status))
+            elif not result.status:
+                busy[name] = run.id
+    return busy, cut_off
 
 
 def _matches(host: HostResponse, query: Mapping[str, Any]) -> bool:

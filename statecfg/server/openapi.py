@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any
 
 from statecfg.entities.document import reference
+from statecfg.graph.json_schema import JsonSchema
 from statecfg.server import parameters, writing
 from statecfg.server.auth import ANYONE
 from statecfg.server.documents import SCHEMAS
@@ -56,7 +57,7 @@ def _operation(route: Route) -> OpenApi:
         "x-permission": route.permission,
         "parameters": _parameters(route),
         "responses": {
-            **{str(status): _response(route, status, name) for status, name in route.responses.items()},
+            **{str(status): _response(route, status, body) for status, body in route.responses.items()},
             "default": {"description": "Refused or failed.", "content": _errors(route)},
         },
     }
@@ -94,10 +95,11 @@ def _parameters(route: Route) -> Sequence[OpenApi]:
     return in_path + in_query
 
 
-def _response(route: Route, status: int, name: str | None) -> OpenApi:
+def _response(route: Route, status: int, body: str | JsonSchema | None) -> OpenApi:
     response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
-    if name is not None:
-        response["content"] = {route.media_type: {"schema": reference(name)}, **_xml(route)}
+    if body is not None:
+        schema = reference(body) if isinstance(body, str) else body
+        response["content"] = {route.media_type: {"schema": schema}, **_xml(route)}
     return response
 
 

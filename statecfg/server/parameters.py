@@ -96,8 +96,8 @@ RESOLVE = Parameter(
     "`true` resolves the entity immediately. Has no effect if the type has a PostCreate hook.",
 )
 
-# The parameters of paths: name → description.
-IN_PATH: Mapping[str, str] = {
+# The parameters of paths: name → description. A module with routes adds those that only its paths have.
+IN_PATH: dict[str, str] = {
     "interface": "URN of an interface, such as `urn:vcloud:interface:acme:cluster:1.0.0`.",
     "type": "URN of an entity type, such as `urn:vcloud:type:acme:basicCluster:1.0.0`.",
     "behavior": "URN of a behavior, such as `urn:vcloud:behavior-interface:createCluster:acme:cluster:1.0.0`.",

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from statecfg.entities.problems import FORBIDDEN, ApiError
+from statecfg.graph.json_schema import JsonSchema
 from statecfg.server import auth, reading, sessions, versions
 from statecfg.server.auth import ANYONE
 from statecfg.server.media import Body, Xml
@@ -25,6 +26,7 @@ from statecfg.server.request import Request
 
 JSON = "application/json"
 Handler = Callable[[Request], Response]
+Responses = Mapping[int, str | JsonSchema | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class Route:
     :param path: with parameters in braces; a slash at the end of a request's path is ignored
     :param permission: one of `auth.PERMISSIONS`
     :param summary: one sentence for the documentation
-    :param responses: status → name of the document in the body, or None for no body; errors are not listed
+    :param responses: status → name of the document in the body, its JSON Schema, or None for no body; errors are not
+        listed
     :param handler: called in a thread
     :param query: the query parameters
     :param request: the body of requests; None if a request must not have a body
@@ -48,7 +51,7 @@ class Route:
     path: str
     permission: str
     summary: str
-    responses: Mapping[int, str | None]
+    responses: Responses
     handler: Handler
     query: tuple[Parameter, ...] = ()
     request: Body | None = None
@@ -70,7 +73,7 @@ class Routes:
         path: str,
         permission: str,
         summary: str,
-        responses: Mapping[int, str | None],
+        responses: Responses,
         **more: Any,
     ) -> Callable[[Handler], Handler]:
         """Return a decorator that declares a route with its function as the handler. `Route` has the parameters."""

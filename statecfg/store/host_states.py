@@ -69,6 +69,23 @@ def last_runs(store: Store, hosts: Sequence[HostRecord]) -> Mapping[str, list[La
     return last
 
 
+def with_cut_off(host: HostRecord, last: Sequence[LastRun], cut_off: Iterable[LastRun]) -> list[LastRun]:
+    """Return the newest runs of a host, newest first, including those that were cut off.
+
+    :param last: those that ended, as `last_runs` returns them
+    :param cut_off: those whose controller was killed, or could not store how they ended
+    """
+    bound = {_in_project(playbook) for playbook in host.playbooks}
+    newest = {found.playbook: found for found in last}
+    latest = max((found.started for found in last), default=0.0)
+    for found in cut_off:
+        known = newest.get(found.playbook)
+        unbound = 0.0 if found.playbook in bound else latest
+        if found.started > (unbound if known is None else known.started):
+            newest[found.playbook] = found
+    return sorted(newest.values(), key=lambda found: (-found.started, found.run))
+
+
 def _in_project(owner: str) -> str:
     """Return a bound playbook (PROJECT/PATH) in the form in which runs record it."""
     return owner if owner.startswith("/") else owner.partition("/")[2] or owner

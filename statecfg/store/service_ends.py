@@ -214,7 +214,7 @@ def _relations(
 
 def _check_services(declared: Sequence[tuple[End, ...]], services: Mapping[str, int]) -> None:
     problems = [
-        problem("SC0750", f"the relation names the unknown service `{name}`", suggest(name, services, "there are"))
+        problem("SC0750", f"the relation names the unknown service `{name}`", suggest(name, services, "available"))
         for ends in declared
         for name, _ in ends
         if name not in services

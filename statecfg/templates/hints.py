@@ -66,7 +66,7 @@ def syntax(message: str, environment: Environment) -> str:
     for category, valid in (("filter", environment.filters), ("test", environment.tests)):
         start = f"No {category} named '"
         if message.startswith(start):
-            return suggest(message[len(start) :].split("'")[0], sorted(valid), "there are")
+            return suggest(message[len(start) :].split("'")[0], sorted(valid), "available")
     if message.endswith("got '='"):
         return "to compare, write `==`"
     for ending, help_text in _UNCLOSED.items():

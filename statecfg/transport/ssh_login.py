@@ -59,7 +59,7 @@ def _login_failure(
         return AuthenticationFailed(hop.name, f"no usable key to log in as {hop.user} (checked: {looked})", hint)
     offered = ", ".join(identities.offered)
     end = "" if transport.is_active() else " and closed the connection"
-    return AuthenticationFailed(hop.name, f"it did not accept any key for {hop.user}{end} (offered: {offered})", hint)
+    return AuthenticationFailed(hop.name, f"it rejected all keys for {hop.user}{end} (offered: {offered})", hint)
 
 
 _keys: dict[tuple[str, int], tuple[bytes, paramiko.PKey]] = {}

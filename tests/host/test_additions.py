@@ -307,15 +307,26 @@ def add_api_route(copy: Copy) -> None:
 from starlette.responses import JSONResponse, Response
 
 from statecfg.server.auth import VIEWER
+from statecfg.server.parameters import IN_PATH
 from statecfg.server.request import Request
 from statecfg.server.routing import Routes
 
 routes = Routes()
 
 
-@routes("GET", "/statecfg/1.0/greeting", VIEWER, "Greet the caller.", {200: None})
+IN_PATH["rack"] = "Name of a rack."
+GREETING = {"type": "object", "properties": {"hello": {"type": "string"}}, "required": ["hello"]}
+
+
+@routes(
+    "GET",
+    "/statecfg/1.0/greeting/{rack}",
+    VIEWER,
+    "Greet the caller in a rack.",
+    {200: GREETING},
+)
 def _greet(request: Request) -> Response:
-    return JSONResponse({"hello": request.principal.name})
+    return JSONResponse({"hello": f"{request.principal.name} in {request.path_params['rack']}"})
 ''',
     )
     file = copy.root / "statecfg/server/routes.py"
@@ -326,8 +337,11 @@ def _greet(request: Request) -> Response:
         served.client("viewer") as viewer,
         served.client("") as stranger,
     ):
-        assert viewer.get("/statecfg/1.0/greeting").json() == {"hello": "a-viewer"}
-        assert stranger.get("/statecfg/1.0/greeting").status_code == 401
+        assert viewer.get("/statecfg/1.0/greeting/r1").json() == {"hello": "a-viewer in r1"}
+        assert stranger.get("/statecfg/1.0/greeting/r1").status_code == 401
+        described = viewer.get("/openapi.json").json()["paths"]["/statecfg/1.0/greeting/{rack}"]["get"]
+        assert described["parameters"][0]["description"] == "Name of a rack."
+        assert "hello" in described["responses"]["200"]["content"]["application/json"]["schema"]["properties"]
 
 
 def add_hook_rule(copy: Copy) -> None:

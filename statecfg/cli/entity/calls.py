@@ -153,7 +153,7 @@ def _one(what: str, word: str, candidates: Sequence[Any]) -> str:
 
 
 def _suggest(word: str, names: Iterable[str]) -> str:
-    return suggest(word, dict.fromkeys(names), "there are")
+    return suggest(word, dict.fromkeys(names), "available")
 
 
 def _unknown(detail: str, hint: str) -> Exception:

@@ -93,7 +93,7 @@ def checked(
     values.update({key: _split(values[key]) for key in ("types", "names", "tags", "events") if key in values})
     for event in values.get("events", ()):
         if event not in EVENTS:
-            problems.append(problem("SC0604", f"unknown event `{event}`", suggest(event, EVENTS, "there are")))
+            problems.append(problem("SC0604", f"unknown event `{event}`", suggest(event, EVENTS, "available")))
     try:
         durations.deadline(values.get("deadline", "PT30S"))
     except ValueError as error:

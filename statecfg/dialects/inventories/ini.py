@@ -61,7 +61,7 @@ class _Reader:
                 self._variable(line, raw, location)
         for name, location in self.named.items():
             if name not in self.declared:
-                help_text = suggest(name, sorted(self.declared), "there are")
+                help_text = suggest(name, sorted(self.declared), "available")
                 detail = f"unknown group `{name}`; a section [{name}] or [{name}:children] declares it"
                 report(problem("SC0404", detail, help_text, location))
 
@@ -79,7 +79,7 @@ class _Reader:
         self.group, self.state = self.inventory.group(name, location), state
         if state not in SECTIONS:
             detail = f"unknown kind of section `{state}`"
-            self._wrong(detail, suggest(state, SECTIONS, "there are"), location)
+            self._wrong(detail, suggest(state, SECTIONS, "available"), location)
         elif state == "vars":
             self.named.setdefault(name, location)
         else:

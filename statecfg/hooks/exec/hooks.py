@@ -43,7 +43,7 @@ class ExecHooks:
         hook = objects.get(self.store, name)
         if hook is None:
             names = [other.name for other in objects.every(self.store)]
-            hint = suggest(name, names, "there are") or "create one with `statecfg hook create`"
+            hint = suggest(name, names, "available") or "create one with `statecfg hook create`"
             raise InvalidInput([problem("SC0624", f"hook `{name}` does not exist", hint)])
         return hook
 

@@ -111,7 +111,7 @@ class HookTypes:
             return _read(name, before)
         detail = f"hook_type must be the name of an existing hook type, but is '{name}'"
         looked = f"looked for {name}{SUFFIX} in {', '.join(map(str, self.path)) or 'no directory'}"
-        raise InvalidInput([problem("SC0620", detail, suggest(name, self.names(), "there are") or looked)])
+        raise InvalidInput([problem("SC0620", detail, suggest(name, self.names(), "available") or looked)])
 
 
 def of_project(project: Project) -> HookTypes:

@@ -157,7 +157,7 @@ class Children:
         by_kind = {child_kind(name): name for name in registry.names()}
         name = by_kind.get(child["kind"])
         if name is None:
-            help = suggest(child["kind"], by_kind, "there are")
+            help = suggest(child["kind"], by_kind, "available")
             self._refuse(key, f"is a {child['kind']}, which is not a node type", help)
             return _nothing(key)
         attrs = self._attrs(key, name, child, None)

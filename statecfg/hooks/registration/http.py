@@ -76,7 +76,7 @@ def _capabilities(hook: Mapping, warnings: list[Problem]) -> tuple[str, ...]:
     location = hook.location if node is None else node.location
     for name in names:
         if name not in model.CAPABILITIES:
-            help = suggest(name, model.CAPABILITIES, "there are")
+            help = suggest(name, model.CAPABILITIES, "available")
             warnings.append(problem("SC0608", f"`{name}` is not a known capability, so it is ignored", help, location))
     capabilities = tuple(name for name in model.CAPABILITIES if name in names)
     if not capabilities:

@@ -55,7 +55,7 @@ def texts_of(parent: Mapping, key: str, valid: tuple[str, ...] = (), code: str =
                 problem("SC0603", f"`{key}` contains {describe(item)}", "it must contain only strings", item.location)
             )
         elif valid and value not in valid:
-            report(problem(code, f"`{value}` in `{key}:`", suggest(value, valid, "there are"), item.location))
+            report(problem(code, f"`{value}` in `{key}:`", suggest(value, valid, "available"), item.location))
         else:
             names.append(value)
     return tuple(dict.fromkeys(names))

@@ -128,7 +128,8 @@ def _exec(spec: Mapping) -> Registration:
         configuration = yaml_tree.plain(settings) if settings is not None else {}
     events = texts_of(spec, "events", model.EVENTS, "SC0604")
     if "events" not in spec.items:
-        report(problem("SC0602", "`exec:` needs `events:`", f"some of: {', '.join(model.EVENTS)}", spec.location))
+        help = f"list at least one of: {', '.join(model.EVENTS)}"
+        report(problem("SC0602", "`exec:` needs `events:`", help, spec.location))
     if "workload" in spec.items:
         location = spec.keys["workload"].location
         report(problem("SC0311", "only HTTP hooks have `workload:`", "remove it", location))

@@ -67,7 +67,7 @@ export function host(name) {
       {},
       pair("System", record.system ?? h("span.dim", {}, "unknown")),
       pair("Kernel", record.kernel ?? h("span.dim", {}, "unknown")),
-      pair("First met", when(record.registered)),
+      pair("First seen", when(record.registered)),
       pair("Last check-in", when(record.last_checkin)),
       pair("Installed", record.installed ? [record.installed, " ", when(record.installed_at)] : h("span.dim", {}, "nothing")),
       pair("Playbooks", record.playbooks.join(", ") || h("span.dim", {}, "none")),
@@ -77,7 +77,7 @@ export function host(name) {
     fold(`facts ${name}`, false, h("span", {}, "Facts"), () => tree(record.facts)),
     Object.keys(record.metadata).length ? fold(`metadata ${name}`, true, h("span", {}, "Metadata"), () => tree(record.metadata)) : null,
     h("div.title", {}, h("h2", {}, "Last runs"), h("a", { href: to("runs", "", { host: name }) }, "All runs of this host")),
-    record.runs.length ? h("section.list", {}, record.runs.map(runRow)) : h("p.dim", {}, "No run has met this host yet."),
+    record.runs.length ? h("section.list", {}, record.runs.map(runRow)) : h("p.dim", {}, "No runs on this host yet."),
     record.events.length ? [h("h2", {}, "Log of hooks"), h("section.list", {}, record.events.map(event))] : null,
   ]);
 }

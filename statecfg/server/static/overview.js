@@ -38,7 +38,7 @@ function inTrouble({ hosts, total, matching, states }) {
   if (!total) return [h("h1", {}, "Hosts"), noHosts()];
   if (!matching) {
     const waiting = states[""] ? ` ${plural(states[""], "host")} had no run yet.` : "";
-    return h("div.note.good.calm", {}, h("h1", {}, "All is well"), h("p", {}, `The playbooks and services of ${plural(total - (states[""] ?? 0), "host")} are fine.${waiting}`));
+    return h("div.note.good.calm", {}, h("h1", {}, "No problems"), h("p", {}, `All playbooks and services of ${plural(total - (states[""] ?? 0), "host")} succeeded.${waiting}`));
   }
   return [
     h("h1", {}, `${plural(matching, "host")} in trouble`, h("span.dim", {}, ` of ${total.toLocaleString()}`)),

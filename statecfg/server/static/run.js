@@ -8,6 +8,7 @@ import { outcome, pages, query, text } from "./filters.js";
 import { fold } from "./fold.js";
 import { report } from "./report.js";
 import { drawResponse, ending, hostLink, progress, RUNS } from "./runs.js";
+import { taskLink, TASKS, TITLES } from "./tasks.js";
 import { badge, code, counts, cut, empty, pair, sign, span, tone, when } from "./words.js";
 
 const PAGE = 50;
@@ -42,17 +43,22 @@ function facts(record) {
     record.ended === null ? null : pair("Took", span(record.ended - record.started)),
     pair("By", record.who),
     pair("Hosts", record.count.toLocaleString()),
-    entityOf(record.playbook),
+    origin(record),
     h("div.wide", {}, h("dt", {}, "Outcome"), h("dd", {}, counts(record.summary))),
   );
 }
 
-// Show the entity of a run that a behavior started. The playbook's name then ends with # and the entity's UUID.
-function entityOf(playbook) {
-  const uuid = playbook.split("#")[1];
+// Show the entity and the task of a run that a behavior started. The playbook's name then ends with # and the entity's UUID.
+function origin(record) {
+  const uuid = record.playbook.split("#")[1];
   if (!uuid) return null;
   const [entity] = want(listed(`${API}/entities`, { filter: `id==*:${uuid}` }), "entities").value?.values ?? [];
-  return pair("Entity", entity ? entityLink(entity.id, entity.name) : h("span.dim", {}, "deleted"));
+  const tasks = want(listed(TASKS, { filter: `owner==*:${uuid}` }), "tasks").value?.values ?? [];
+  const task = tasks.find(({ details, error }) => `${details ?? ""} ${error?.message ?? ""}`.includes(`run ${record.id}`));
+  return [
+    pair("Entity", entity ? entityLink(entity.id, entity.name) : h("span.dim", {}, "deleted")),
+    task ? pair("Task", taskLink(task.id, TITLES[task.operationName] ?? task.operationName)) : null,
+  ];
 }
 
 function cutOff(record) {

@@ -13,7 +13,7 @@ export const TASKS = "/statecfg/1.0/tasks";
 const PAGE = 25;
 const FILTERS = ["find", "type", "operation", "status", "since", "until"];
 const STATUSES = ["queued", "running", "success", "error"];
-const TITLES = { createDefinedEntity: "create", updateDefinedEntity: "change", deleteDefinedEntity: "delete", executeBehavior: "behavior" };
+export const TITLES = { createDefinedEntity: "create", updateDefinedEntity: "change", deleteDefinedEntity: "delete", executeBehavior: "behavior" };
 const UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
 const NAMES = new RegExp(`\\brun ([0-9a-f]{12})\\b|urn:vcloud:entity:[\\w-]+:[\\w-]+:${UUID}|urn:vcloud:task:${UUID}`, "g");
 

@@ -206,7 +206,7 @@ def test_validate_shows_all_problems_at_once(statecfg):
     assert wrong.stderr.count("error[SC0101]") == 2
     assert "--> bad.py:6" in wrong.stderr
     assert "did you mean `mode`" in wrong.stderr
-    assert "hello.py: 3 resources on 1 host, nothing wrong" in wrong.stdout
+    assert "hello.py: 3 resources on 1 host, no problems found" in wrong.stdout
     assert statecfg("validate", "hello.py").returncode == 0
 
 

@@ -22,7 +22,7 @@ def test_the_yaml_sample_of_the_playbooks_page_is_valid(tmp_path: Path) -> None:
     (tmp_path / "parts/firewall.yml").write_text("- file: /etc/open\n  content: \"{{ open | join(',') }}\"\n")
     head = 'hosts: "@local"\nvars: {zone: eu}\n'
     (tmp_path / "playbook.yml").write_text(head + sample("playbooks.md", "resources:\n  - user:"))
-    assert "4 resources on 1 host, nothing wrong" in statecfg("validate", "playbook.yml", cwd=tmp_path).out
+    assert "4 resources on 1 host, no problems found" in statecfg("validate", "playbook.yml", cwd=tmp_path).out
 
 
 def test_the_samples_of_the_secrets_page_are_valid(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_the_samples_of_the_secrets_page_are_valid(tmp_path: Path) -> None:
         '@play(hosts="@local")\ndef app(host):\n' + textwrap.indent(body, "    ")
     )
     ran = statecfg("validate", "playbook.py", cwd=tmp_path, DB_PASSWORD="correct-horse")
-    assert "2 resources on 1 host, nothing wrong" in ran.out
+    assert "2 resources on 1 host, no problems found" in ran.out
 
 
 def test_the_play_compared_with_ansible_is_valid(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_the_play_compared_with_ansible_is_valid(tmp_path: Path) -> None:
     (tmp_path / "playbook.yml").write_text("\n".join(line[head.index("# statecfg") :] for line in lines))
     (tmp_path / "inventory.yml").write_text("hosts: {web1: }\ngroups: {web: {hosts: [web1]}}\n")
     (tmp_path / "site.conf.j2").write_text("listen {{ port }};\n")
-    assert "3 resources on 1 host, nothing wrong" in statecfg("validate", "playbook.yml", cwd=tmp_path).out
+    assert "3 resources on 1 host, no problems found" in statecfg("validate", "playbook.yml", cwd=tmp_path).out
 
 
 def test_a_store_of_0_3_is_upgraded_as_the_page_says(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ CASES = (
     ("its host key is not known", "", "UserKnownHostsFile /dev/null"),
     ("its host key has CHANGED", "", "UserKnownHostsFile {changed}"),
     ("no usable key to log in", "key: {locked}", ""),
-    ("it did not accept any key", "key: {other}", ""),
+    ("it rejected all keys", "key: {other}", ""),
     ("ssh_config sets ProxyCommand", "", "ProxyCommand nc %h %p"),
     ("ProxyJump is circular", "jump: {sshd.user}@{sshd.address}:{sshd.port}", ""),
     ("no Python 3.8 or newer found on this host", "python: /nowhere/python3", ""),

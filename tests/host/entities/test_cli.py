@@ -53,7 +53,7 @@ def test_commands_manage_an_entity_from_creation_to_deletion(sites: Sites) -> No
     changed = sites.run("show", shown["id"].rpartition(":")[2], "--json").json()
     assert (changed["name"], changed["entity"], changed["externalId"]) == ("news", {"title": "News"}, "7")
     stale = sites.run("update", "news", "--set", "title=x", "--if-match", shown["etag"].strip('"'), code=5)
-    assert "error[SC0803]: changed meanwhile" in stale.err
+    assert "error[SC0803]: modified by another client" in stale.err
     refused = sites.run("invoke", "news", "echo", code=5)
     assert "`statecfg entity access allow TYPE BEHAVIOR LEVEL` allows users to invoke it" in refused.err
     for name in ("echo", "refuse"):
@@ -93,7 +93,7 @@ def test_a_task_created_with_no_wait_runs_later(sites: Sites) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["show", "nowhere"], "error[SC0802]: no such thing\n  entity `nowhere` does not exist"),
+        (["show", "nowhere"], "error[SC0802]: not found\n  entity `nowhere` does not exist"),
         (["delete", "las*"], "entity `las*` does not exist"),
         (["create", "sit", "x"], "did you mean `site`?"),
         (["invoke", "last", "ecko"], "did you mean `echo`?"),

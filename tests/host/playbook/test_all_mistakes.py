@@ -32,7 +32,7 @@ SECRETS = {
 def test_plan_needs_secrets_but_validate_does_not(project, suffix: str) -> None:
     path = playbook(project, f"secret.{suffix}", SECRETS[suffix])
     ran = statecfg("validate", path, cwd=project)
-    assert "nothing wrong; missing on this machine and required to plan: " in ran.out
+    assert "no problems found; missing on this machine and required to plan: " in ran.out
     statecfg("graph", path, cwd=project)
     ran = statecfg("plan", path, cwd=project, code=5)
     assert "error[SC0420]" in ran.err and f"secret.{suffix}:" in ran.err

@@ -255,7 +255,7 @@ def test_a_saved_plan_is_stale_if_a_template_that_facts_select_changed(project: 
 
 def test_validate_and_graph_use_recorded_facts(project: Project) -> None:
     told = project("validate", "playbooks/site.yml").out
-    assert "nothing wrong so far" in told
+    assert "no problems found so far" in told
     assert re.search(r"^  playbooks/site\.yml:\d+:\d+: depends on the facts own\.role$", told, re.M)
     drawn = project("graph", "playbooks/site.yml")
     assert f"directory:{project.place}" in drawn.out
@@ -266,7 +266,7 @@ def test_validate_and_graph_use_recorded_facts(project: Project) -> None:
     assert recorded[project.hosts[0].name]["own.role"] == "main"
     told = project("validate", "playbooks/site.yml", "--facts", "facts.json").out
     assert "11 resources on 3 hosts" not in told  # 4 on the first host, 3 on the others
-    assert "10 resources on 3 hosts, nothing wrong\n" in told
+    assert "10 resources on 3 hosts, no problems found\n" in told
     assert "uses recorded facts, less than a minute old: kernel, os, own.role" in told
     assert f"symlink:{project.place}/main" in project("graph", "playbooks/site.yml", "--facts", "facts.json").out
     link = f"symlink:{project.place}/main"
@@ -432,7 +432,7 @@ def test_facts_of_hosts_outside_the_run_come_from_the_store(project: Project) ->
     assert f"uses recorded facts of {last.name}, less than a minute old" in ran.out
     assert first.read(f"{project.place}-last") == f"{last.address} spare\n"
     validated = project("validate", "playbooks/others.yml", "--facts", "last").out
-    assert "6 resources on 3 hosts, nothing wrong\n" in validated
+    assert "6 resources on 3 hosts, no problems found\n" in validated
     assert f"{second.name}: uses recorded facts of {last.name}, less than a minute old: own.role" in validated
 
 

@@ -19,7 +19,7 @@ from tests.host.server.many_services import WHY, add_service, service_row, unit_
 from tests.host.server.serving import Served
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def states(served: Served) -> Iterator[dict[str, str | None]]:
     """Give the states of four hosts: without errors, with a failed playbook, with a failed unit, and new."""
     with store.opened(project.find(served.root), served.store) as opened:
@@ -58,3 +58,23 @@ def test_a_hosts_state_is_its_worst_playbook_or_service(served: Served, states: 
         for address in ("#/hosts/unit", "#/services"):
             page.evaluate("address => { location.hash = address; }", address)
             expect(page.locator("p.bad")).to_have_text(WHY)
+
+
+def test_a_run_that_was_cut_off_counts_until_a_newer_run_of_its_playbook_has_ended(
+    served: Served, states: dict[str, str | None]
+) -> None:
+    assert states["fine"] == "ok"
+
+    def now() -> tuple[str, list[str]]:
+        with served.client() as client:
+            host = client.get("/statecfg/1.0/hosts/fine").raise_for_status().json()
+        return host["state"], [last["run"] for last in host["states"]]
+
+    with store.opened(project.find(served.root), served.store) as opened:
+        runs.begin(opened, "killed", 5.0, "apply", "ann@desk", "a.yml", ["fine"])
+        assert now() == ("ok", ["r1", "r0"]), "it may still be running"
+        opened.attempt(lambda connection: connection.change("UPDATE going SET beat = 0", {}))
+        assert now() == ("unknown", ["killed", "r1"])
+        report = {"run": "r2", "mode": "apply", "playbook": "a.yml", "hosts": {"fine": {"status": "ok", "summary": {}}}}
+        runs.record(opened, report, 6.0, 6.0, "ann@desk")
+    assert now() == ("ok", ["r2", "r1"])

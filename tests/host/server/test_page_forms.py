@@ -176,9 +176,12 @@ def test_users_are_offered_only_allowed_actions(browser: Browser, served: Served
 
 
 def test_runs_entities_and_tasks_link_to_each_other(browser: Browser, served: Served, type_id: str) -> None:
+    from sqlalchemy import update
+
     from statecfg import store
     from statecfg.playbook import project
     from statecfg.store import runs
+    from statecfg.store.entities import tables
 
     with served.client() as client, paged(browser) as page:
         id = created(client, type_id, "linked", {"title": "a", "spec": {"size": 1}}, resolveEntity="true")
@@ -190,7 +193,15 @@ def test_runs_entities_and_tasks_link_to_each_other(browser: Browser, served: Se
                 "hosts": {},
             }
             runs.record(opened, report, 1_750_000_000.0, 1_750_000_001.0, "ann@desk")
+            started_run = (
+                update(tables.task).where(tables.task.c.entity == id).values(details="run 0123456789ab: apply")
+            )
+            opened.attempt(lambda connection: connection.execute(started_run))
         go(signed_in(page, served), "#/runs/0123456789ab")
+        page.click("dl >> text=create")
+        expect(page.locator("h1")).to_have_text("create")
+        page.click("summary >> text=Details")
+        page.locator("a", has_text="run 0123456789ab").first.click()
         page.click("dl >> text=linked")
         expect(page.locator("h1")).to_have_text("linked")
         expect(page.locator("article.row", has_text="site.yml#")).to_have_count(1)

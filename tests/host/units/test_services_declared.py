@@ -558,7 +558,7 @@ def test_playbooks_that_cannot_be_included_are_refused(project):
 def test_validate_counts_resources_services_and_relations(project):
     (project / "playbooks/play.yml").write_text(YAML)
     answer = statecfg("validate", "playbooks/play.yml", cwd=project)
-    assert answer.out == "✓ playbooks/play.yml: 2 resources on 3 hosts, 2 services, 2 relations, nothing wrong\n"
+    assert answer.out == "✓ playbooks/play.yml: 2 resources on 3 hosts, 2 services, 2 relations, no problems found\n"
 
 
 def test_the_example_playbook_is_valid(tmp_path):

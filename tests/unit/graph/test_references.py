@@ -148,7 +148,7 @@ def test_reference_to_a_node_that_requires_itself_by_name_stays_an_error() -> No
         ("loop:site", "no loop of the playbook has the label site", "did you mean `loop:sites`?"),
         ("include:a", "no `include:` of the playbook names a", "write the name as in the `include:` entry"),
         ("file:/etc/ngnix/*", "no node of the graph has a name like that", "did you mean `file:/etc/nginx/*`?"),
-        ("package:*", "no node of the graph has a name like that", "there are: "),
+        ("package:*", "no node of the graph has a name like that", "available: "),
         ("al*", "matches only all itself", "refer to other nodes"),
         ("tag:mine", "matches only all itself", "refer to other nodes"),
     ],

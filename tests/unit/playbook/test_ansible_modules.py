@@ -1,4 +1,4 @@
-"""Modules of Ansible on the controller: how one is found, what is wrong with its arguments, and what is sent."""
+"""Ansible modules on the controller: how one is found, what is wrong with its arguments, and what is sent."""
 
 from __future__ import annotations
 

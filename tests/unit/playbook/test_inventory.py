@@ -228,9 +228,8 @@ def test_inventory_without_hosts_is_named_as_the_cause():
         assert found.help == "pass an inventory with -i, or use @local for this machine"
 
 
-def test_pattern_without_a_match_names_the_number_of_hosts():
-    count = len(read(TEXT).hosts)
-    with pytest.raises(InvalidInput, match=f"hosts `wbe` matches none of {count} hosts and no group"):
+def test_pattern_without_a_match_is_a_problem():
+    with pytest.raises(InvalidInput, match="hosts `wbe` matches no host and no group"):
         read(TEXT).select("wbe")
 
 
@@ -242,7 +241,7 @@ def test_limit_that_excludes_every_host_names_the_pattern():
 def test_unknown_host_of_a_group_can_be_corrected_or_added():
     helps = {
         "hosts: [web1, base]\ngroups: {web: {hosts: [wbe1]}}\n": ("did you mean `web1`? Otherwise add it to `hosts:`"),
-        "hosts: [web1]\ngroups: {web: {hosts: [other]}}\n": "add it to `hosts:`; there are: web1",
+        "hosts: [web1]\ngroups: {web: {hosts: [other]}}\n": "add it to `hosts:`; available: web1",
         "hosts: []\ngroups: {web: {hosts: [other]}}\n": "add it to `hosts:`",
     }
     for text, help_text in helps.items():
@@ -254,4 +253,4 @@ def test_unknown_host_of_a_group_can_be_corrected_or_added():
 def test_this_machine_is_suggested_once():
     with pytest.raises(InvalidInput) as caught:
         read("hosts: ['@local', web1]\n").host("other")
-    assert caught.value.problems[0].help == "there are: @local, web1"
+    assert caught.value.problems[0].help == "available: @local, web1"

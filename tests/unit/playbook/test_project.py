@@ -42,7 +42,7 @@ def test_parent_of_the_playbooks_directory_is_the_project(tmp_path):
         ('become = "yes"\n', "SC0410", ":1:1", "true or false"),
         ("lock_timeout = nan\n", "SC0410", ":1:1", "0 or more"),
         ("a = 1\nb = \n", "SC0410", ":2:5", "quote text"),
-        ("[tools]\nx = 1\n", "SC0411", ":1:1", "there are"),
+        ("[tools]\nx = 1\n", "SC0411", ":1:1", "available"),
     ],
 )
 def test_read_settings_refuses_mistakes_with_place_and_help(tmp_path, text, code, place, words):

@@ -1,4 +1,4 @@
-"""Modules of Ansible on the host: what their output means, and what a host with an old Python says."""
+"""Ansible modules on the host: what their output means, and what a host with an old Python says."""
 
 from __future__ import annotations
 
