@@ -14,7 +14,7 @@ from statecfg import resources, templates
 from statecfg.dialects import modules, yaml_text, yaml_tree
 from statecfg.dialects.yaml_entry import Entry, Reader, author, named_variables
 from statecfg.dialects.yaml_loops import RESERVED
-from statecfg.dialects.yaml_tree import Node, Scalar
+from statecfg.dialects.yaml_tree import Scalar, YamlNode
 from statecfg.playbook import role as roles
 from statecfg.playbook import role_path
 from statecfg.playbook.plays import HostContext
@@ -157,7 +157,7 @@ def read(found: Found, root: str) -> RoleFiles:
     return RoleFiles(role, variables, positions, Reader().read(top.items.get("resources"), file), found_functions)
 
 
-def _parameters(node: Node | None, role: str) -> tuple[Parameter, ...]:
+def _parameters(node: YamlNode | None, role: str) -> tuple[Parameter, ...]:
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return ()
     written = yaml_tree.mapping(node, "`params:` of a role", "params: {port: {type: port, default: 80}}")
@@ -220,7 +220,7 @@ def _templated(value: Any) -> bool:
     return isinstance(value, templates.Text) or (isinstance(value, list) and any(map(_templated, value)))
 
 
-def _style(node: Node | None) -> str:
+def _style(node: YamlNode | None) -> str:
     if node is None:
         return ""
     if isinstance(node, Scalar) and node.value == STYLE:
@@ -230,7 +230,7 @@ def _style(node: Node | None) -> str:
     return ""
 
 
-def _text(node: Node | None) -> str:
+def _text(node: YamlNode | None) -> str:
     if node is None:
         return ""
     if isinstance(node, Scalar) and isinstance(node.value, str):

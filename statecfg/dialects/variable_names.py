@@ -10,7 +10,7 @@ from pathlib import Path
 
 from statecfg import templates
 from statecfg.dialects import yaml_text
-from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence
+from statecfg.dialects.yaml_tree import Mapping, Scalar, Sequence, YamlNode
 from statecfg.playbook import role_path
 from statecfg.playbook.role import CODE, FILE
 from statecfg.problems import InvalidInput
@@ -52,7 +52,7 @@ class Names:
         except InvalidInput:
             self.complete = False  # loading the playbook reports it
 
-    def _walk(self, node: Node, file: str, key: str = "") -> None:
+    def _walk(self, node: YamlNode, file: str, key: str = "") -> None:
         if isinstance(node, Mapping):
             for name, value in node.items.items():
                 if name == "vars" and isinstance(value, Mapping):

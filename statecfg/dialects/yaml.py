@@ -10,7 +10,7 @@ from statecfg import resources, templates
 from statecfg.dialects import yaml_services, yaml_text, yaml_tree
 from statecfg.dialects.yaml_entries import Entries, EntryContext, Values
 from statecfg.dialects.yaml_entry import play_variables
-from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence
+from statecfg.dialects.yaml_tree import Mapping, Scalar, Sequence, YamlNode
 from statecfg.graph.graph import Graph
 from statecfg.playbook import services
 from statecfg.playbook.plays import HostContext, Play
@@ -47,7 +47,7 @@ def load(path: str, root: str) -> Playbook:
     return services.of_file(path, definitions) if has_plays or not problems else Playbook([])
 
 
-def _play(node: Node, path: str, entries: Entries, number: int) -> Play | None:
+def _play(node: YamlNode, path: str, entries: Entries, number: int) -> Play | None:
     top = yaml_tree.mapping(node, "a play", "hosts: web")
     if top is None:
         return None
@@ -107,14 +107,14 @@ def _name(top: Mapping, key: str) -> str | None:
     return None
 
 
-def _prune(node: Node | None) -> bool:
+def _prune(node: YamlNode | None) -> bool:
     if node is not None and not (isinstance(node, Scalar) and isinstance(node.value, bool)):
         detail = f"`prune:` must be true or false; this is {yaml_tree.describe(node)}"
         report(problem("SC0310", detail, "write prune: true", node.location))
     return isinstance(node, Scalar) and node.value is True
 
 
-def _hosts(node: Node) -> str:
+def _hosts(node: YamlNode) -> str:
     items = node.items if isinstance(node, Sequence) else [node]
     names = []
     for item in items:

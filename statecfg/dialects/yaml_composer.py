@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from statecfg.dialects import scalars
-from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence, describe
+from statecfg.dialects.yaml_tree import Mapping, Scalar, Sequence, YamlNode, describe
 from statecfg.problems import Problem, SourceLocation, problem, suggest
 from statecfg.remote.graph.errors import StatecfgError
 
@@ -27,15 +27,15 @@ class Composer:
     def __init__(self, text: str, file: str, shape: str) -> None:
         self.text, self.file, self.shape = text, file, shape
         self.problems: list[Problem] = []
-        self.anchors: dict[str, Node] = {}
+        self.anchors: dict[str, YamlNode] = {}
         self.open: dict[int, str] = {}
         self.stack: list[tuple[Mapping | Sequence, str | None, Scalar | None]] = []
-        self.result: Node | None = None
+        self.result: YamlNode | None = None
         self.count = self.aliased = 0
         self.first: SourceLocation | None = None
         self.pending: Scalar | None = None
 
-    def compose(self) -> Node | None:
+    def compose(self) -> YamlNode | None:
         """Return the root of the only document; None if there is none. The problems are in `problems`."""
         try:
             for event in self._events():
@@ -111,7 +111,7 @@ class Composer:
         else:
             self._attach(node)
 
-    def _attach(self, node: Node) -> None:
+    def _attach(self, node: YamlNode) -> None:
         if not self.stack:
             self.result = None if isinstance(node, Scalar) and node.value is None else node
             return
@@ -141,7 +141,7 @@ class Composer:
         else:
             parent.keys[key.value] = key
 
-    def _bad_key(self, node: Node) -> None:
+    def _bad_key(self, node: YamlNode) -> None:
         if isinstance(node, Mapping):
             help_text = 'quote a value that starts with a template: "{{ name }}"'
         else:
@@ -176,7 +176,7 @@ class Composer:
         node.wrong = True
         return node
 
-    def _anchor(self, event: Any, node: Node) -> None:
+    def _anchor(self, event: Any, node: YamlNode) -> None:
         self.anchors[event.anchor] = node
 
     def _scalar(self, event: Any) -> Scalar:
@@ -202,7 +202,7 @@ class Composer:
         self._report("SC0312", f"{short}: {why}", help_text, self._location(event))
         return None
 
-    def _count(self, node: Node, size: int) -> None:
+    def _count(self, node: YamlNode, size: int) -> None:
         self.count += size
         if self.count > MAX_NODES:
             self._report("SC0305", f"more than {MAX_NODES:,} values", "split the file, or use for_each", node.location)

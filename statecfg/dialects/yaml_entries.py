@@ -91,7 +91,7 @@ class Entries:
         self._secrets: dict[int, secrets.Secret] = {}
         self.read = Reader().read
 
-    def included_first(self, node: tree.Node | None) -> list[Entry]:
+    def included_first(self, node: tree.YamlNode | None) -> list[Entry]:
         """Return an entry for each file in a play's own `include:`, which is a file or a list of files."""
         if node is None:
             return []
@@ -125,7 +125,7 @@ class Entries:
                 elif wanted and entry.node_type is not None:
                     yield self._declared(entry, entry.node_type, host_items.scope(entry.attrs, inner), within)
 
-    def _value(self, node: tree.Node, scope: Values, name: str = "") -> Any:
+    def _value(self, node: tree.YamlNode, scope: Values, name: str = "") -> Any:
         """Return the value of a node. Raise InvalidInput without problems if the node was already reported."""
         if node.wrong:
             raise InvalidInput([])
@@ -143,7 +143,7 @@ class Entries:
             return node.value
         return templates.evaluate(node.value, scope, node.location, node.block)
 
-    def _try(self, node: tree.Node, scope: Values, name: str = "") -> tuple[Any, bool]:
+    def _try(self, node: tree.YamlNode, scope: Values, name: str = "") -> tuple[Any, bool]:
         with reporting():
             return self._value(node, scope, name), True
         return WRONG, False
@@ -210,7 +210,7 @@ class Entries:
             return context.inside(f"{LOOP}{name}")
         return context
 
-    def _expression(self, node: tree.Node, scope: Values) -> tuple[Any, bool]:
+    def _expression(self, node: tree.YamlNode, scope: Values) -> tuple[Any, bool]:
         if isinstance(node, tree.Scalar) and isinstance(node.value, str) and node.tag is None and not node.wrong:
             with reporting():
                 return templates.expression(node.value, scope, node.location, node.block), True
@@ -360,14 +360,14 @@ def _host(top: Values) -> HostContext:
     return HostContext(host["name"], Vars(variables), tuple(host["groups"]), facts=host["facts"])
 
 
-def _know_file(argument: tree.Node) -> None:
+def _know_file(argument: tree.YamlNode) -> None:
     """Record the label of an included file, which is known even if the file is not included on this host."""
     name = argument.value if isinstance(argument, tree.Scalar) and argument.tag is None else None
     if isinstance(name, str) and not templates.is_template(name):
         recording.known_label(f"{INCLUDE}{name}")
 
 
-def _taken(name: str, node: tree.Node, value: Any) -> Any:
+def _taken(name: str, node: tree.YamlNode, value: Any) -> Any:
     """Return the value of an attribute for the declaration.
 
     Names in `requires` and `restart_on` keep their source locations. A number that a template returns for `content`
@@ -382,7 +382,7 @@ def _taken(name: str, node: tree.Node, value: Any) -> Any:
     return value
 
 
-def _placed(node: tree.Node, value: Any) -> Any:
+def _placed(node: tree.YamlNode, value: Any) -> Any:
     return positions.Written(value, node.location) if type(value) is str else value
 
 

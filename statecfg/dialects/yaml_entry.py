@@ -41,18 +41,18 @@ class Entry:
     """
 
     node_type: NodeType[...] | None
-    argument: tree.Node
+    argument: tree.YamlNode
     location: SourceLocation
-    attrs: Mapping[str, tree.Node] = field(default_factory=dict)
+    attrs: Mapping[str, tree.YamlNode] = field(default_factory=dict)
     locations: Mapping[str, SourceLocation] = field(default_factory=dict)
-    when: tree.Node | None = None
+    when: tree.YamlNode | None = None
     loop: yaml_loops.Loop | None = None
     file: str = ""
     inner: list[Entry] | None = None
     gap: Graph | None = None
 
 
-def _unreadable(node_type: str, argument: tree.Node | None) -> Entry:
+def _unreadable(node_type: str, argument: tree.YamlNode | None) -> Entry:
     text = argument.value if isinstance(argument, tree.Scalar) and not argument.wrong else None
     certain = isinstance(text, str) and not templates.is_template(text)
     nowhere = tree.Scalar(("", 0, 0), None, None)
@@ -68,7 +68,7 @@ class Reader:
     def __init__(self) -> None:
         self._node_types = frozenset(registry.names())
 
-    def read(self, node: tree.Node | None, file: str) -> list[Entry]:
+    def read(self, node: tree.YamlNode | None, file: str) -> list[Entry]:
         """Return the entries of a list, and report invalid ones.
 
         :param node: the list; None for none
@@ -79,7 +79,7 @@ class Reader:
         listed = tree.sequence(node, "`resources:`", "- file: /etc/motd")
         return [self._entry(item, file) for item in listed.items] if listed else [UNREADABLE]
 
-    def _entry(self, node: tree.Node, file: str) -> Entry:
+    def _entry(self, node: tree.YamlNode, file: str) -> Entry:
         if not isinstance(node, tree.Mapping) or node.tag is not None:
             detail = f"an entry must be a map that starts with a node type; this is {tree.describe(node)}"
             text = node.value if isinstance(node, tree.Scalar) and isinstance(node.value, str) else "NAME"
@@ -89,7 +89,9 @@ class Reader:
         when = node.items.get("when")
         if "include" in node.items:
             tree.check_keys(node, "an include", INCLUDE_KEYS)
-            rest: dict[str, tree.Node] = {key: node.items[key] for key in ("vars", "when_host") if key in node.items}
+            rest: dict[str, tree.YamlNode] = {
+                key: node.items[key] for key in ("vars", "when_host") if key in node.items
+            }
             location = node.keys["include"].location
             return Entry(None, node.items["include"], location, rest, {}, when, yaml_loops.read(node), file)
         if "resources" in node.items and not self._node_types.intersection(node.items):
@@ -170,19 +172,19 @@ def _ansible(node: tree.Mapping, valid: tuple[str, ...]) -> list[str]:
     return words
 
 
-def play_variables(node: tree.Node | None) -> Mapping[str, Any]:
+def play_variables(node: tree.YamlNode | None) -> Mapping[str, Any]:
     """Return the variables of a `vars:` map. Texts keep their source locations, because they may be templates."""
     written = yaml_inventory.variables(node, "play", author)
     return MappingProxyType({name: value for name, (value, _) in written.items()})
 
 
-def named_variables(node: tree.Node | None) -> dict[str, tuple[Any, SourceLocation]]:
+def named_variables(node: tree.YamlNode | None) -> dict[str, tuple[Any, SourceLocation]]:
     """Return the same, each with the source location of its name."""
     keys = node.keys if isinstance(node, tree.Mapping) else {}
     return {name: (value, keys[name].location) for name, value in play_variables(node).items()}
 
 
-def author(node: tree.Node, name: str = "") -> Any:
+def author(node: tree.YamlNode, name: str = "") -> Any:
     """Return the value of a node. Templates keep their source locations.
 
     :param name: the name of the variable, or the key of the node in its map

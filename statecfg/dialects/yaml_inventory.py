@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from statecfg.dialects import yaml_tree
-from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence, describe
+from statecfg.dialects.yaml_tree import Mapping, Scalar, Sequence, YamlNode, describe
 from statecfg.playbook import secrets
 from statecfg.playbook.inventory import (
     ALL,
@@ -91,7 +91,7 @@ class Written:
     sources: list[Source] = field(default_factory=list)
 
 
-def parse(root: Node, file: str) -> Inventory:
+def parse(root: YamlNode, file: str) -> Inventory:
     """Create an inventory from a YAML tree, without the files and sources that it names.
 
     :param file: the name of the file
@@ -109,7 +109,7 @@ def parse(root: Node, file: str) -> Inventory:
     return inventory
 
 
-def read(root: Node) -> Written:
+def read(root: YamlNode) -> Written:
     """Return what a YAML tree contains. Report its problems."""
     written = Written()
     top = yaml_tree.mapping(root, "an inventory", SHAPE)
@@ -129,7 +129,7 @@ def read(root: Node) -> Written:
     return written
 
 
-def _files(node: Node | None) -> list[tuple[str, SourceLocation]]:
+def _files(node: YamlNode | None) -> list[tuple[str, SourceLocation]]:
     listed = node.items.get("vars_files") if isinstance(node, Mapping) else None
     if listed is None:
         return []
@@ -139,7 +139,7 @@ def _files(node: Node | None) -> list[tuple[str, SourceLocation]]:
     return [(text, location) for text, location in texts if text is not None]
 
 
-def _sources(node: Node | None) -> Iterator[Source]:
+def _sources(node: YamlNode | None) -> Iterator[Source]:
     listed = yaml_tree.sequence(node, "`sources:`", "sources: [hosts.ini]") if node is not None else None
     for item in listed.items if listed is not None else ():
         if isinstance(item, Scalar):
@@ -168,7 +168,7 @@ def _command(entry: Mapping) -> tuple[str, ...]:
     return tuple(word for word in words if word is not None) if None not in words else ()
 
 
-def _timeout(node: Node | None) -> float | None:
+def _timeout(node: YamlNode | None) -> float | None:
     """Return a number of seconds; None if it is invalid, which was reported."""
     value = _value(node)
     if node is None or value is None:
@@ -179,7 +179,7 @@ def _timeout(node: Node | None) -> float | None:
     return float(value)
 
 
-def _entries(node: Node | None, what: str) -> list[tuple[str, SourceLocation, Node | None]]:
+def _entries(node: YamlNode | None, what: str) -> list[tuple[str, SourceLocation, YamlNode | None]]:
     """Return name, source location and value of each entry of a map, or of a list of names."""
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return []
@@ -203,7 +203,7 @@ def _named(name: str, category: str, location: SourceLocation) -> bool:
     return problem_text is None
 
 
-def _host(name: str, location: SourceLocation, node: Node | None) -> tuple[Host, Vars]:
+def _host(name: str, location: SourceLocation, node: YamlNode | None) -> tuple[Host, Vars]:
     local = name == LOCAL
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return Host(name, transport="local" if local else "ssh", position=location), {}
@@ -230,7 +230,7 @@ def _host(name: str, location: SourceLocation, node: Node | None) -> tuple[Host,
     return host, variables(values["vars"], "host")
 
 
-def _address(node: Node | None) -> str:
+def _address(node: YamlNode | None) -> str:
     """Return the address of a host. Refuse one that contains a port; an IPv6 address has more than one colon."""
     address = _text(node, "address", ADDRESS) or ""
     host, colon, port = address.rpartition(":")
@@ -240,7 +240,7 @@ def _address(node: Node | None) -> str:
     return address
 
 
-def _group(name: str, location: SourceLocation, node: Node | None) -> Group:
+def _group(name: str, location: SourceLocation, node: YamlNode | None) -> Group:
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return Group(name, position=location)
     settings = yaml_tree.mapping(node, f"group `{name}`", f"{name}: {{hosts: [HOST]}}")
@@ -256,7 +256,7 @@ def _group(name: str, location: SourceLocation, node: Node | None) -> Group:
     )
 
 
-def variables(node: Node | None, what: str, convert: Callable[[Node, str], Any] | None = None) -> Vars:
+def variables(node: YamlNode | None, what: str, convert: Callable[[YamlNode, str], Any] | None = None) -> Vars:
     """Return the variables of a `vars:` map with their source locations.
 
     :param what: what the variables belong to, for messages
@@ -282,7 +282,7 @@ def variables(node: Node | None, what: str, convert: Callable[[Node, str], Any] 
     return result
 
 
-def _names(node: Node | None, what: str) -> dict[str, SourceLocation]:
+def _names(node: YamlNode | None, what: str) -> dict[str, SourceLocation]:
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return {}
     listed = yaml_tree.sequence(node, f"`{what}:`", f"{what}: [NAME, NAME]")
@@ -298,15 +298,15 @@ def _names(node: Node | None, what: str) -> dict[str, SourceLocation]:
     return names
 
 
-def _value(node: Node | None) -> Any:
+def _value(node: YamlNode | None) -> Any:
     return node.value if isinstance(node, Scalar) and node.tag is None else node
 
 
-def _refuse(node: Node, key: str, expected: str) -> None:
+def _refuse(node: YamlNode, key: str, expected: str) -> None:
     report(problem("SC0405", f"`{key}` is {describe(node)}", f"it must be {expected}", node.location))
 
 
-def _text(node: Node | None, key: str, pattern: re.Pattern[str], expected: str = "") -> str | None:
+def _text(node: YamlNode | None, key: str, pattern: re.Pattern[str], expected: str = "") -> str | None:
     value = _value(node)
     if node is None or value is None:
         return None
@@ -318,7 +318,7 @@ def _text(node: Node | None, key: str, pattern: re.Pattern[str], expected: str =
     return value
 
 
-def _port(node: Node | None) -> int | None:
+def _port(node: YamlNode | None) -> int | None:
     value = _value(node)
     if node is None or value is None:
         return None
@@ -328,7 +328,7 @@ def _port(node: Node | None) -> int | None:
     return value
 
 
-def _choice(node: Node | None, key: str, valid: tuple[str, ...]) -> str | None:
+def _choice(node: YamlNode | None, key: str, valid: tuple[str, ...]) -> str | None:
     value = _value(node)
     if node is None or value is None:
         return None
@@ -338,14 +338,14 @@ def _choice(node: Node | None, key: str, valid: tuple[str, ...]) -> str | None:
     return str(value)
 
 
-def _become(node: Node | None) -> str | None:
+def _become(node: YamlNode | None) -> str | None:
     value = _value(node)
     if isinstance(value, bool):
         return BECOME[0] if value else None
     return _choice(node, "become", BECOME)
 
 
-def _keys(node: Node | None) -> tuple[str, ...]:
+def _keys(node: YamlNode | None) -> tuple[str, ...]:
     if node is None:
         return ()
     items = node.items if isinstance(node, Sequence) else [node]

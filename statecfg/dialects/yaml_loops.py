@@ -24,9 +24,9 @@ class Loop:
     :param label: the value of `label:`
     """
 
-    elements: tree.Node
+    elements: tree.YamlNode
     name: str = ""
-    label: tree.Node | None = None
+    label: tree.YamlNode | None = None
 
 
 class Round(dict[str, Any]):
@@ -50,7 +50,7 @@ def read(entry: tree.Mapping, attributes: Collection[str] = ()) -> Loop | None:
     return Loop(elements, _name(as_), label)
 
 
-def _name(node: tree.Node | None) -> str:
+def _name(node: tree.YamlNode | None) -> str:
     if node is None:
         return ""
     name = node.value if isinstance(node, tree.Scalar) and node.tag is None else None

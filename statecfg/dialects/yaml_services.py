@@ -7,7 +7,7 @@ from typing import Any
 
 from statecfg.dialects import yaml_tree
 from statecfg.dialects.yaml_entry import author
-from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence, describe
+from statecfg.dialects.yaml_tree import Mapping, Scalar, Sequence, YamlNode, describe
 from statecfg.playbook import services
 from statecfg.playbook.services import Relation, Service
 from statecfg.problems import problem, report
@@ -36,7 +36,7 @@ def service(top: Mapping, name: str, hosts: str, path: str) -> Service:
     return services.declared(name, hosts, parts, os.path.dirname(path), top.keys["service"].location, locations)
 
 
-def _right(node: Node) -> Any:
+def _right(node: YamlNode) -> Any:
     """Return the value of a node without unreadable parts, which were already reported."""
     if isinstance(node, Mapping) and node.tag is None:
         return {key: _right(item) for key, item in node.items.items() if not item.wrong}
@@ -51,7 +51,7 @@ def relations(top: Mapping) -> list[Relation]:
     return [item for item in items if item is not None]
 
 
-def _relation(node: Node) -> Relation | None:
+def _relation(node: YamlNode) -> Relation | None:
     items = node.items if isinstance(node, Sequence) and node.tag is None else None
     if items is None:
         detail = f"a relation must be a list of its ends; this is {describe(node)}"

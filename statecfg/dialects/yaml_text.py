@@ -15,13 +15,13 @@ import yaml
 
 from statecfg.dialects import scalars
 from statecfg.dialects.yaml_composer import LOADER, Composer
-from statecfg.dialects.yaml_tree import Node
+from statecfg.dialects.yaml_tree import YamlNode
 from statecfg.problems import InvalidInput, SourceLocation, problem, report, suggest_file
 
 MAX_BYTES = 16 * 1024 * 1024
 
 
-def load(path: str | Path, shape: str, display_name: str | None = None) -> Node:
+def load(path: str | Path, shape: str, display_name: str | None = None) -> YamlNode:
     """Read a YAML file.
 
     :param path: the file
@@ -34,7 +34,7 @@ def load(path: str | Path, shape: str, display_name: str | None = None) -> Node:
     return parse(content(path, name), name, shape)
 
 
-def read(path: str | Path, shape: str) -> Node:
+def read(path: str | Path, shape: str) -> YamlNode:
     """Read a YAML file like `load`, but report problems of single values and mark these values as `wrong`.
 
     :raises InvalidInput: the file is not YAML, empty or too large
@@ -56,7 +56,7 @@ def text_of(path: str | Path) -> str:
     return scalars.decode(content(path), str(path))
 
 
-def parse(data: bytes | str, file: str, shape: str) -> Node:
+def parse(data: bytes | str, file: str, shape: str) -> YamlNode:
     """Read YAML from bytes or text.
 
     :param file: the name of the file in source locations

@@ -9,7 +9,7 @@ from statecfg.dialects import ansible_words, scalars
 from statecfg.problems import SourceLocation, problem, report, suggest
 
 
-class Node:
+class YamlNode:
     """A value of a YAML file with its source location.
 
     :param line: starts at 1
@@ -31,7 +31,7 @@ class Node:
         return SourceLocation(self.file, self.line, self.column)
 
 
-class Scalar(Node):
+class Scalar(YamlNode):
     """A single value.
 
     :param at: file, line and column
@@ -47,17 +47,17 @@ class Scalar(Node):
         self.wrong = False
 
 
-class Sequence(Node):
+class Sequence(YamlNode):
     """A list."""
 
     __slots__ = ("items",)
 
     def __init__(self, at: tuple[str, int, int], tag: str | None) -> None:
         super().__init__(*at, tag)
-        self.items: list[Node] = []
+        self.items: list[YamlNode] = []
 
 
-class Mapping(Node):
+class Mapping(YamlNode):
     """A map from text to values, in the order of the file.
 
     :ivar items: key → value
@@ -68,14 +68,14 @@ class Mapping(Node):
 
     def __init__(self, at: tuple[str, int, int], tag: str | None) -> None:
         super().__init__(*at, tag)
-        self.items: dict[str, Node] = {}
+        self.items: dict[str, YamlNode] = {}
         self.keys: dict[str, Scalar] = {}
 
 
 Tagged = Callable[[str, Any, SourceLocation, str], Any]
 
 
-def plain(node: Node, tagged: Tagged | None = None, name: str = "") -> Any:
+def plain(node: YamlNode, tagged: Tagged | None = None, name: str = "") -> Any:
     """Return the value without source locations: dict, list, str, int, float, bool, None.
 
     :param tagged: returns the value of a tagged node: `tagged(tag, plain value, location, name)`; None to refuse tags
@@ -97,7 +97,7 @@ def plain(node: Node, tagged: Tagged | None = None, name: str = "") -> Any:
     return tagged(node.tag, value, node.location, name)
 
 
-def mapping(node: Node, what: str, example: str) -> Mapping | None:
+def mapping(node: YamlNode, what: str, example: str) -> Mapping | None:
     """Return the node if it is a map; otherwise report that it must be one.
 
     :param what: the name of the node in the message
@@ -109,7 +109,7 @@ def mapping(node: Node, what: str, example: str) -> Mapping | None:
     return None
 
 
-def sequence(node: Node, what: str, example: str) -> Sequence | None:
+def sequence(node: YamlNode, what: str, example: str) -> Sequence | None:
     """Return the node if it is a list; otherwise report that it must be one.
 
     :param what: the name of the node in the message
@@ -134,7 +134,7 @@ def check_keys(node: Mapping, what: str, valid: tuple[str, ...], others: tuple[s
             report(problem("SC0311", f"{what} has no key `{key}`", help_text, written.location))
 
 
-def describe(node: Node) -> str:
+def describe(node: YamlNode) -> str:
     """Return a description of a node for a message."""
     if node.tag is not None:
         return f"a value tagged {node.tag}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from statecfg.dialects import yaml_text
-from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence
+from statecfg.dialects.yaml_tree import Mapping, Scalar, Sequence, YamlNode
 from statecfg.graph import registry
 from statecfg.graph.references import INCLUDE, LOOP, TAG
 from statecfg.problems import InvalidInput, collecting
@@ -50,14 +50,14 @@ def _in_file(path: Path, node_types: frozenset[str]) -> Iterator[str]:
         yield from _in_list(item.items.get("resources") if isinstance(item, Mapping) else None, node_types)
 
 
-def _in_list(node: Node | None, node_types: frozenset[str]) -> Iterator[str]:
+def _in_list(node: YamlNode | None, node_types: frozenset[str]) -> Iterator[str]:
     for item in node.items if isinstance(node, Sequence) else ():
         yield from _in_entry(item, node_types)
         if isinstance(item, Mapping) and not node_types.intersection(item.items):
             yield from _in_list(item.items.get("resources"), node_types)
 
 
-def _in_entry(entry: Node, node_types: frozenset[str]) -> Iterator[str]:
+def _in_entry(entry: YamlNode, node_types: frozenset[str]) -> Iterator[str]:
     """Yield the names of an entry: its own, and those that references can use."""
     if not isinstance(entry, Mapping):
         return
@@ -73,7 +73,7 @@ def _in_entry(entry: Node, node_types: frozenset[str]) -> Iterator[str]:
     yield from named
 
 
-def _texts(node: Node | None) -> Iterator[str]:
+def _texts(node: YamlNode | None) -> Iterator[str]:
     if isinstance(node, Scalar) and isinstance(node.value, str) and node.value and node.tag is None:
         yield node.value
     for item in node.items if isinstance(node, Sequence) else ():

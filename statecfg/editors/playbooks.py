@@ -276,7 +276,7 @@ def _type(node_type: NodeType[...]) -> JsonSchema:
     return closed(keys, [node_type.name, *required])
 
 
-def _argument(found: schema.Schema, written: Mapping[str, JsonSchema]) -> JsonSchema:
+def _argument(found: schema.TypedSchema, written: Mapping[str, JsonSchema]) -> JsonSchema:
     """Return the schema of the value of a type's own key: its argument, or a list of its arguments."""
     parts = [attribute(found.fields[name], written[name], True) for name in found.arguments]
     for part in parts:

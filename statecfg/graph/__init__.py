@@ -9,7 +9,7 @@ The words of the Borg state configuration document, and the module that implemen
 | references to many nodes | `expand` | `references`, `globs`, `recording` |
 | topological layers | `layers` | `layers`, `cycles` |
 | `node-type` | `node_type`, `NodeType` | `remote.graph.nodetype` |
-| `:arguments`, `:required-attrs`, `:optional-attrs` | `Schema` | `remote.graph.nodetype`, `schema` |
+| `:arguments`, `:required-attrs`, `:optional-attrs` | `Schema`, `TypedSchema` | `remote.graph.nodetype`, `schema` |
 | calling a node type | `declare` | `declare` |
 | `make-validators` | `add_validators`, `make_validators` | `validators`, `remote.graph.borg` |
 | types of attributes | annotations | `types`, `remote.graph.values` |

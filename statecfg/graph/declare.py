@@ -12,7 +12,7 @@ from statecfg.graph import host_conditions, host_items, on_host, opaque, recordi
 from statecfg.graph.attributes import Attributes
 from statecfg.graph.graph import Graph, gap
 from statecfg.graph.nodes import EMPTY_MAP, EMPTY_VECTOR, Node, RoleUse
-from statecfg.graph.schema import Schema
+from statecfg.graph.schema import TypedSchema
 from statecfg.problems import Problem, clipped, positions, problem, report, suggest, tokens
 from statecfg.problems.positions import SourceLocation, Written
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType
@@ -65,7 +65,9 @@ class _Declaration:
 
     __slots__ = ("broken", "location", "locations", "name", "problems", "schema")
 
-    def __init__(self, node_schema: Schema, location: SourceLocation, locations: Mapping[str, SourceLocation]) -> None:
+    def __init__(
+        self, node_schema: TypedSchema, location: SourceLocation, locations: Mapping[str, SourceLocation]
+    ) -> None:
         self.schema, self.location, self.locations = node_schema, location, locations
         self.problems: list[Problem] = []
         self.name = node_schema.node_type.name

@@ -15,7 +15,7 @@ from pyrsistent import PVector, pvector
 
 from statecfg.graph import host_items, validators
 from statecfg.graph.nodes import Node
-from statecfg.graph.schema import Schema
+from statecfg.graph.schema import TypedSchema
 from statecfg.problems import InvalidInput, Problem, collecting, problem
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.wrong_values import Wrong
@@ -56,7 +56,9 @@ WRAPPERS: Mapping[str, int] = {
 ACTIONS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))  # of find(1): a program follows
 
 
-def of_node(schema: Schema, options: Mapping[str, Any], template: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def of_node(
+    schema: TypedSchema, options: Mapping[str, Any], template: str, values: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the options of a node with what hosts need to make nodes of its items.
 
     :param options: the checked options
@@ -83,7 +85,7 @@ def of_node(schema: Schema, options: Mapping[str, Any], template: str, values: M
     return {**found, "when_host": pvector(rest)} if rest else found
 
 
-def _limits(field: str, schema: Schema, values: Mapping[str, Any], every: Sequence[str]) -> PVector[Any]:
+def _limits(field: str, schema: TypedSchema, values: Mapping[str, Any], every: Sequence[str]) -> PVector[Any]:
     """Return the field, the characters that it must not contain, those that it must not begin with, and its length."""
     start = "/a" if field in host_items.PATHS else "a"
     own = {name: value for name, value in values.items() if field in host_items.samples(value)}
@@ -106,7 +108,7 @@ def _long(start: str, size: int) -> str:
     return "a" * size if start == "a" else ("/" + "a" * 99) * (size // 100) + "/" + "a" * (size % 100 or 1)
 
 
-def _accepts(schema: Schema, values: Mapping[str, Any]) -> bool:
+def _accepts(schema: TypedSchema, values: Mapping[str, Any]) -> bool:
     """Return whether the type of a node accepts attributes."""
     kept: dict[str, Any] = {}
     with collecting() as problems:

@@ -22,7 +22,7 @@ NAMES: dict[str, Any] = {
     **{name: value for name, value in vars(values).items() if not name.startswith("_")},
     "Blob": Blob,
 }
-_SCHEMAS: dict[NodeType[...], Schema] = {}
+_SCHEMAS: dict[NodeType[...], TypedSchema] = {}
 _PARAM = re.compile(r":param\s+(?:[\w\[\], .|]+\s+)?`*([\w?-]+)`*\s*:\s*(.*)")
 
 
@@ -41,7 +41,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class TypedSchema:
     """The arguments and attributes of a node type.
 
     :param node_type: the node type
@@ -72,7 +72,7 @@ class Schema:
         return (*self.fields, *OPTIONS)
 
 
-def of(node_type: NodeType[...]) -> Schema:
+def of(node_type: NodeType[...]) -> TypedSchema:
     """Return the schema of a node type. It is computed once.
 
     :raises InvalidInput: the definition of the node type contains an error
@@ -85,7 +85,7 @@ def of(node_type: NodeType[...]) -> Schema:
     return node_schema
 
 
-def _from_hy(node_type: NodeType[...]) -> Schema:
+def _from_hy(node_type: NodeType[...]) -> TypedSchema:
     declared = node_type.given_schema
     assert declared is not None
     arguments = tuple(map(plain, declared.arguments))
@@ -94,13 +94,13 @@ def _from_hy(node_type: NodeType[...]) -> Schema:
     docs = descriptions(node_type.__doc__)
     fields = {name: Field(name, ANY, docs.get(name, "")) for name in (*required, *optional)}
     _refuse_options(node_type, fields)
-    return Schema(node_type, arguments, required, optional, fields, validators.of(node_type.module))
+    return TypedSchema(node_type, arguments, required, optional, fields, validators.of(node_type.module))
 
 
-def _from_signature(node_type: NodeType[...]) -> Schema:
+def _from_signature(node_type: NodeType[...]) -> TypedSchema:
     function = node_type.function
     if function is None:
-        return Schema(node_type, (), (), {}, {})
+        return TypedSchema(node_type, (), (), {}, {})
     arguments, required, optional = [], [], {}
     fields: dict[str, Field] = {}
     docs = descriptions(node_type.__doc__)
@@ -119,7 +119,7 @@ def _from_signature(node_type: NodeType[...]) -> Schema:
         if parameter.default is not parameter.empty:
             optional[name] = _default(node_type, fields[name], parameter.default)
     _refuse_options(node_type, fields)
-    return Schema(node_type, tuple(arguments), tuple(required), optional, fields, validators.of(node_type.module))
+    return TypedSchema(node_type, tuple(arguments), tuple(required), optional, fields, validators.of(node_type.module))
 
 
 def _type(node_type: NodeType[...], name: str, annotation: Any) -> Type:

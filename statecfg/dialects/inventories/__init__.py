@@ -13,7 +13,7 @@ from statecfg.dialects import yaml_inventory, yaml_text
 from statecfg.dialects.inventories import foreign_yaml, variable_files
 from statecfg.dialects.inventories.parts import Parts, combined, merged
 from statecfg.dialects.yaml_inventory import Source, Written
-from statecfg.dialects.yaml_tree import Mapping, Node, Scalar
+from statecfg.dialects.yaml_tree import Mapping, Scalar, YamlNode
 from statecfg.playbook.inventory import ALL, Group
 from statecfg.problems import (
     InvalidInput,
@@ -274,7 +274,7 @@ def _is_yaml(ending: str, data: bytes) -> bool:
     return ending != ".ini" and _YAML_LINE.match(first) is not None
 
 
-def is_ansible(root: Node | None) -> bool:
+def is_ansible(root: YamlNode | None) -> bool:
     """Return whether a YAML tree is an inventory of Ansible: its keys are groups, not `hosts` and `groups`."""
     if not isinstance(root, Mapping):
         return False

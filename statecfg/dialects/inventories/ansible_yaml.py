@@ -6,13 +6,13 @@ from statecfg.dialects import yaml_tree
 from statecfg.dialects.inventories import foreign_yaml
 from statecfg.dialects.inventories.ansible import AnsibleGroup, AnsibleHost, AnsibleInventory
 from statecfg.dialects.inventories.ranges import WrongRange, expand
-from statecfg.dialects.yaml_tree import Mapping, Node, Scalar
+from statecfg.dialects.yaml_tree import Mapping, Scalar, YamlNode
 from statecfg.problems import problem, report
 
 KEYS = ("hosts", "children", "vars")
 
 
-def read(inventory: AnsibleInventory, root: Node) -> None:
+def read(inventory: AnsibleInventory, root: YamlNode) -> None:
     """Add the hosts, groups and variables of a tree. Report its problems."""
     top = yaml_tree.mapping(root, "an inventory", "all: {hosts: {web1: }}")
     for name, node in top.items.items() if top is not None else ():
@@ -20,7 +20,7 @@ def read(inventory: AnsibleInventory, root: Node) -> None:
         _group(inventory, name, top.keys[name], node)
 
 
-def _group(inventory: AnsibleInventory, name: str, key: Scalar, node: Node) -> AnsibleGroup:
+def _group(inventory: AnsibleInventory, name: str, key: Scalar, node: YamlNode) -> AnsibleGroup:
     group = inventory.group(name, key.location)
     content = _entries(node, f"group `{name}`", f"{name}: {{hosts: {{web1: }}}}", single=False)
     if content is None:
@@ -39,7 +39,7 @@ def _group(inventory: AnsibleInventory, name: str, key: Scalar, node: Node) -> A
     return group
 
 
-def _hosts(inventory: AnsibleInventory, group: AnsibleGroup, pattern: str, key: Scalar, node: Node) -> None:
+def _hosts(inventory: AnsibleInventory, group: AnsibleGroup, pattern: str, key: Scalar, node: YamlNode) -> None:
     try:
         names, port = expand(pattern)
     except WrongRange as error:
@@ -55,7 +55,7 @@ def _set(inventory: AnsibleInventory, owner: AnsibleGroup | AnsibleHost, variabl
         inventory.assign(owner, name, foreign_yaml.value(node, name), node.location)
 
 
-def _entries(node: Node | None, what: str, example: str, single: bool = True) -> Mapping | None:
+def _entries(node: YamlNode | None, what: str, example: str, single: bool = True) -> Mapping | None:
     """Return a node as a map; None if it is empty or was reported.
 
     :param single: whether a string means a map with one key, as Ansible allows for hosts and children

@@ -9,7 +9,7 @@ import yaml
 
 from statecfg.dialects import scalars, yaml_text, yaml_tree
 from statecfg.dialects.yaml_composer import Composer
-from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence
+from statecfg.dialects.yaml_tree import Mapping, Scalar, Sequence, YamlNode
 from statecfg.playbook import secrets
 from statecfg.problems import SourceLocation, problem, report
 
@@ -23,7 +23,7 @@ _READ = (*_CORE, "tag:yaml.org,2002:timestamp")
 _EMPTY = "SC0303"
 
 
-def read(path: str) -> Node | None:
+def read(path: str) -> YamlNode | None:
     """Return the tree of a file; None for an empty file. Report its problems.
 
     :raises InvalidInput: the file can't be read or is not YAML
@@ -34,7 +34,7 @@ def read(path: str) -> Node | None:
     return root
 
 
-def value(node: Node, name: str) -> Any:
+def value(node: YamlNode, name: str) -> Any:
     """Return the value of a tree. Report each template in it: variables of statecfg are values.
 
     :param name: the name of the variable
@@ -76,7 +76,7 @@ def vaulted_file(path: str) -> bool:
     return True
 
 
-def _refuse_templates(root: Node, name: str) -> None:
+def _refuse_templates(root: YamlNode, name: str) -> None:
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -99,7 +99,7 @@ class _Composer(Composer):
         super().__init__(text, file, shape)
         self.resolver: Any = yaml.resolver.Resolver()
         self.constructor = yaml.constructor.SafeConstructor()
-        self.merges: dict[int, list[Node]] = {}
+        self.merges: dict[int, list[YamlNode]] = {}
 
     def _tag(self, event: Any) -> str | None:
         if event.tag is None or event.tag == "!" or event.tag in _CORE:
@@ -138,7 +138,7 @@ class _Composer(Composer):
             key = Scalar((key.file, key.line, key.column), None, written)
         super()._key(parent, key)
 
-    def _attach(self, node: Node) -> None:
+    def _attach(self, node: YamlNode) -> None:
         parent = self.stack[-1][0] if self.stack else None
         if not isinstance(parent, Mapping) or self.pending is None or self.pending.value != "<<":
             super()._attach(node)

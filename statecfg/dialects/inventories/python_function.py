@@ -11,7 +11,7 @@ from typing import Any
 from statecfg.dialects import yaml_inventory
 from statecfg.dialects.modules import importing, module_name
 from statecfg.dialects.yaml_inventory import Written
-from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, Sequence
+from statecfg.dialects.yaml_tree import Mapping, Scalar, Sequence, YamlNode
 from statecfg.graph.value import Value
 from statecfg.playbook import project
 from statecfg.playbook.user_code import guarded
@@ -45,7 +45,7 @@ def read(path: str) -> Written:
     return yaml_inventory.read(_tree(found, (path, function.__code__.co_firstlineno, 1), 0))
 
 
-def _tree(found: Any, at: tuple[str, int, int], depth: int) -> Node:
+def _tree(found: Any, at: tuple[str, int, int], depth: int) -> YamlNode:
     """Return a value as the tree that the same inventory in YAML has."""
     if depth > MAX_DEPTH:
         raise InvalidInput([problem("SC0417", "the inventory is nested too deeply", "flatten it", SourceLocation(*at))])

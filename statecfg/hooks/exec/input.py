@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 if TYPE_CHECKING:
-    from statecfg.store.hooks.records import Configuration, HookObject, Node, Policy
+    from statecfg.store.hooks.records import Configuration, HookedNode, HookObject, Policy
     from statecfg.store.hosts import HostRecord
 
 # Key of hw_info → the facts that may have its value; the first existing one is used.
@@ -29,7 +29,7 @@ class HookInput(TypedDict):
     cause: str
 
 
-def node(host: HostRecord) -> Node:
+def node(host: HostRecord) -> HookedNode:
     """Return a host as Razor's API shows a node. Empty values are left out, except the metadata."""
     values = {
         "id": host.id,
@@ -41,7 +41,7 @@ def node(host: HostRecord) -> Node:
         "hostname": host.facts.get("hostname"),
         "last_checkin": _time(host.last_checkin),
     }
-    return cast("Node", {**_filled(values), "metadata": dict(host.metadata)})
+    return cast("HookedNode", {**_filled(values), "metadata": dict(host.metadata)})
 
 
 def policy(playbook: str, bound: int) -> Policy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from statecfg.dialects import yaml_tree
-from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, describe
+from statecfg.dialects.yaml_tree import Mapping, Scalar, YamlNode, describe
 from statecfg.problems import problem, report, suggest
 
 
@@ -43,7 +43,7 @@ def texts_of(parent: Mapping, key: str, valid: tuple[str, ...] = (), code: str =
     node = parent.items.get(key)
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return ()
-    items: list[Node] | None = [node] if isinstance(node, Scalar) else None
+    items: list[YamlNode] | None = [node] if isinstance(node, Scalar) else None
     if items is None:
         sequence = yaml_tree.sequence(node, f"`{key}:`", f"{key}: [NAME, NAME]")
         items = sequence.items if sequence is not None else []

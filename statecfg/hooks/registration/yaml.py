@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from statecfg.dialects import yaml_tree
-from statecfg.dialects.yaml_tree import Mapping, Node, Scalar, describe
+from statecfg.dialects.yaml_tree import Mapping, Scalar, YamlNode, describe
 from statecfg.hooks.registration import http as registration_http
 from statecfg.hooks.registration import model
 from statecfg.hooks.registration.model import ExecHook, Registration, Selector
@@ -31,7 +31,7 @@ NAME = re.compile(r"(?! )[^/\x00-\x1f\x7f]{1,250}(?<! )\Z")
 INTEGERS = range(-(2**31), 2**31)
 
 
-def parse(root: Node) -> Registration | None:
+def parse(root: YamlNode) -> Registration | None:
     """Return the registration in a YAML tree, None if there is none; report its errors."""
     top = yaml_tree.mapping(root, "a registration", SHAPE)
     if top is None:

@@ -51,7 +51,7 @@ class Change(Strict):
     diff: str | None = None
 
 
-class Node(Strict):
+class PlannedNode(Strict):
     """A node with the actions that a host plans or has executed."""
 
     name: str
@@ -128,7 +128,7 @@ class Planned(Frame):
     """A piece of one layer of the plan."""
 
     layer: int
-    nodes: tuple[Node, ...]
+    nodes: tuple[PlannedNode, ...]
     part: Part = "layers"
     fingerprints: Mapping[str, str] | None = None
 
@@ -149,7 +149,7 @@ class Items(Frame):
     """Nodes of items that became known during an apply, or a piece of them."""
 
     layer: int
-    nodes: tuple[Node, ...]
+    nodes: tuple[PlannedNode, ...]
 
 
 class ActionEvent(Frame):
@@ -187,7 +187,7 @@ class Layer(Frame):
     """The results of a layer, or of a piece of it."""
 
     layer: int
-    nodes: tuple[Node, ...]
+    nodes: tuple[PlannedNode, ...]
     part: Literal["removals", "layers"] = "layers"
     more: bool = False
 

@@ -66,7 +66,7 @@ class HostPlan:
         for name, text in (frame.fingerprints or {}).items():
             self.fingerprints[texts.get(name) or self.checked_name(name)] = text
 
-    def _placed(self, node: frames.Node, place: tuple[str, int], texts: dict[str, str]) -> Node:
+    def _placed(self, node: frames.PlannedNode, place: tuple[str, int], texts: dict[str, str]) -> Node:
         """Return the report of a planned node, with the type and position that were sent to the host.
 
         :param place: the part and the number of its layer
@@ -93,7 +93,7 @@ class HostPlan:
             planned["type"], planned["position"] = sent["type"], sent.get("position", "")
         return planned
 
-    def _declared(self, item: frames.Node, number: int) -> WireNode:
+    def _declared(self, item: frames.PlannedNode, number: int) -> WireNode:
         """Return the declared node of an item.
 
         :raises Broken: if there is none in this layer, or if it has too many items

@@ -140,7 +140,7 @@ class HostProgress:
         self.awaited = None
         self.reported[part] += 1
 
-    def _check_outcome(self, node: frames.Node) -> None:
+    def _check_outcome(self, node: frames.PlannedNode) -> None:
         ended = self.ended.get(node.name)
         if ended is None and node.outcome == Outcome.CHANGED:
             raise Broken(f"it reports {quoted(node.name)} as changed, although it never finished", SUSPICIOUS)

@@ -56,7 +56,7 @@ class NodeState(TypedDict, total=False):
     installed_at: str
 
 
-class Node(TypedDict):
+class HookedNode(TypedDict):
     """A host as Razor's API shows a node. Empty values are left out, except the metadata."""
 
     id: int
@@ -76,7 +76,7 @@ class HookInput(TypedDict, total=False):
     `policy` is None if the event has no playbook. `resource` is missing for host events.
     """
 
-    node: Node
+    node: HookedNode
     policy: Policy | None
     resource: Mapping[str, Any]
 

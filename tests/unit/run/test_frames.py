@@ -132,7 +132,7 @@ def typed_keys(module: types.ModuleType, name: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("read", "module", "sent"),
-    [(frames.Node, report, "NodeReport"), (frames.Shutdown, report, "ActionReport")],
+    [(frames.PlannedNode, report, "NodeReport"), (frames.Shutdown, report, "ActionReport")],
 )
 def test_the_controller_reads_the_keys_that_the_executor_sends(read, module, sent):
     assert names(read) == typed_keys(module, sent)
