@@ -57,8 +57,12 @@ def receive() -> "Frame":
     return json.loads(data[:first].decode("utf-8", "surrogatepass")), data[first:]
 
 
-def cache() -> "Optional[str]":
-    """Return the directory of cached executors; None, with a warning, if there is no directory that is safe to use."""
+def cache(make: bool = False) -> "Optional[str]":
+    """Return the directory of cached executors; None, with a warning, if there is no directory that is safe to use.
+
+    :param make: create it if it is missing. This must wait for the controller's first answer: until then, the run may
+        still end without touching the host
+    """
     chosen = os.environ.get("STATECFG_STATE_DIR", "")
     if chosen.startswith("/"):
         state_dir = chosen
@@ -69,10 +73,13 @@ def cache() -> "Optional[str]":
         state_dir = os.path.join(os.environ.get("XDG_STATE_HOME") or os.path.join(home, ".local/state"), "statecfg")
     folder = os.path.join(state_dir, "cache")
     try:
-        os.makedirs(state_dir, 0o700, exist_ok=True)
-        if not os.path.lexists(folder):
-            os.mkdir(folder, 0o700)
+        if make:
+            os.makedirs(state_dir, 0o700, exist_ok=True)
+            if not os.path.lexists(folder):
+                os.mkdir(folder, 0o700)
         for path in (state_dir, folder):
+            if not make and not os.path.lexists(path):
+                break
             info = os.lstat(path)
             if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
                 file_type = "a directory" if stat.S_ISDIR(info.st_mode) else "not a directory"
@@ -103,7 +110,7 @@ def keep(folder: "Optional[str]", name: str, data: bytes) -> None:
 
     This is `durable.replace` once more, because the bootstrap runs before the host has any other module.
     """
-    if folder is None:
+    if folder is None or cache(make=True) is None:
         return
     trial = os.path.join(folder, "%s.%d" % (name, os.getpid()))
     try:

@@ -206,9 +206,8 @@ class HostDriver:
     def _talk(self, stream: Stream, again: bool) -> None:
         """Send the request, then read until the host has finished."""
         sender = Sender(stream)
+        # A program that has ended by now, such as a shell that refuses the login, printed the reason. It is read below.
         if not again:
-            self.late()  # until the look-up has succeeded, the host gets nothing and can't keep anything
-            # A program that has ended, such as a shell that refuses the login, printed the reason. It is read below.
             sender.try_to_send(self.session.opening())
         with heartbeats.sending(partial(sender.beat, self.session.beat())):
             try:
