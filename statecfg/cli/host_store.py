@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from statecfg import dialects
 from statecfg.cli.project_store import ProjectStore
+from statecfg.problems.frozen import dataclass
 
 if TYPE_CHECKING:
     from statecfg.store.hosts import HostRecord

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from statecfg.problems.frozen import dataclass
 
 if TYPE_CHECKING:
     from statecfg.views.json_stream import JsonStream

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from statecfg.cli.options import ConnectionOptions, OutputOptions, Selection
 from statecfg.cli.session import Finished
 from statecfg.playbook.project import Project
 from statecfg.problems import inputs
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.inputs import Inputs
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
 from statecfg.run.job import Job

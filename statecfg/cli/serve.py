@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ import click
 from statecfg.cli import exit_codes, options
 from statecfg.cli.entity import access as entity_access
 from statecfg.cli.options import Group
+from statecfg.problems.frozen import dataclass
 
 if TYPE_CHECKING:
     import socket

@@ -8,7 +8,7 @@ import sys
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from statecfg.cli.interrupt import Interrupts, confirmed, interactive
 from statecfg.cli.masks import Masks
 from statecfg.cli.options import ConnectionOptions, OutputOptions, Selection
 from statecfg.cli.vars import extra_vars
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.views import safe, stream
 from statecfg.views.choose import progress

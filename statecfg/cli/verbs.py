@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +12,7 @@ from statecfg.cli import options
 from statecfg.cli.options import Group
 from statecfg.cli.printing import line, write
 from statecfg.cli.project_store import ProjectStore
+from statecfg.problems.frozen import dataclass
 
 if TYPE_CHECKING:
     from statecfg.views.lines import Line

@@ -6,7 +6,6 @@ import os
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -22,6 +21,7 @@ from statecfg.playbook.role import CODE, FILE, FUNCTION, TYPES, Given, Parameter
 from statecfg.playbook.role_path import Found
 from statecfg.playbook.user_code import guarded
 from statecfg.problems import InvalidInput, collecting, inputs, problem, report, reporting, suggest
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import NOWHERE, SourceLocation
 from statecfg.templates.ansible import STYLE
 

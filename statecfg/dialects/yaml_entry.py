@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +15,7 @@ from statecfg.graph.graph import Graph, gap
 from statecfg.playbook import role_path, secrets
 from statecfg.playbook.user_code import guarded
 from statecfg.problems import nearest, problem, report, reporting
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType
 

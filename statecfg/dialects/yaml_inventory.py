@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from statecfg.dialects import yaml_tree
@@ -24,6 +24,7 @@ from statecfg.playbook.inventory import (
     wrong_name,
 )
 from statecfg.problems import InvalidInput, collecting, problem, report
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import SourceLocation
 
 SHAPE = "`hosts:` with a name for each machine"

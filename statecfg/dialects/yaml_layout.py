@@ -9,13 +9,13 @@ from __future__ import annotations
 import bisect
 import itertools
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
 from statecfg.dialects import yaml_text
 from statecfg.dialects.yaml_composer import LOADER
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.errors import StatecfgError
 
 STEP = 2  # spaces for each block

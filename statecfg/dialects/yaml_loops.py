@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from statecfg.dialects import yaml_tree
 from statecfg.dialects import yaml_tree as tree
 from statecfg.problems import problem, report
+from statecfg.problems.frozen import dataclass
 
 KEYS = ("for_each", "as", "label")
 RESERVED = ("host", "loop", "true", "false", "none")

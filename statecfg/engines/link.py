@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from statecfg.problems.frozen import dataclass
 
 
 @dataclass(frozen=True)

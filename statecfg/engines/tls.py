@@ -14,7 +14,9 @@ import socket
 import ssl
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from statecfg.problems.frozen import dataclass
 
 HANDSHAKE = 10.0  # seconds for one handshake
 MOST = 64  # handshakes of a worker at the same time

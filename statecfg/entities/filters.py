@@ -9,11 +9,11 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from statecfg.entities.problems import bad
 from statecfg.problems import did_you_mean, sentence
+from statecfg.problems.frozen import dataclass
 
 LONGEST = 8192
 DEEPEST = 32

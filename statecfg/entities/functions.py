@@ -13,11 +13,12 @@ import stat
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 from statecfg.problems import suggest
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.python_source import parse
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Self, TypedDict
 
 from statecfg.entities.model import POST_DELETE, PRE_DELETE, Behavior, Json, Principal
+from statecfg.problems.frozen import dataclass
 
 FAILED = "RDE_BEHAVIOR_FAILED"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Generic, TypeVar
 
 from statecfg.entities import urn
@@ -27,6 +27,7 @@ from statecfg.entities.document import (
 )
 from statecfg.entities.parts import Coordinates, Ownership, Reported, Starter, TaskTimes
 from statecfg.graph.json_schema import JsonSchema
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import State
 
 T = TypeVar("T")

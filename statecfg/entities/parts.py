@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from statecfg.entities import urn
 from statecfg.entities.document import TEXT_OR_NULL, Key, or_none, text
+from statecfg.problems.frozen import dataclass
 
 Namespace = Annotated[str, Key(request=text(64, 1, urn.NAMESPACE.pattern), changes=False)]
 Version = Annotated[str, Key(request=text(64, 5, urn.VERSION.pattern), changes=False)]

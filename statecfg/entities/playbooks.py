@@ -12,13 +12,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from statecfg import dialects
 from statecfg.entities import disclosure
 from statecfg.problems import InvalidInput, Problem, SourceLocation, problem
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode, Outcome
 from statecfg.store import StoreError

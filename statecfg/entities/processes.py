@@ -12,11 +12,11 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import statecfg
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.machine.process import environment, kill_marked
 
 if TYPE_CHECKING:

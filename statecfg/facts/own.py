@@ -6,10 +6,10 @@ import ast
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from statecfg.problems import Problem, SourceLocation, inputs, problem, report
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.python_source import parse
 from statecfg.remote import OLDEST
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from statecfg.facts import catalogue
 from statecfg.problems import InvalidInput, Problem, SourceLocation, problem
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.wire.strict_json import loads
 
 FORMAT = 1

@@ -6,13 +6,14 @@ import inspect
 import re
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from statecfg.graph import types, validators
 from statecfg.graph.json_schema import JsonSchema, Properties
 from statecfg.graph.types import ANY, Type, TypeProblem, of_annotation
 from statecfg.problems import InvalidInput, SourceLocation, problem
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph import values
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.nodetype import OPTIONS, NodeType

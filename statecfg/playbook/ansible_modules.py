@@ -20,9 +20,9 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.suggestions import suggest
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.suggestions import did_you_mean

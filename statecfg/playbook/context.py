@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from statecfg.graph import host_items
 from statecfg.playbook.file_blobs import FileBlob
 from statecfg.playbook.plays import HostContext
 from statecfg.problems import InvalidInput, inputs, positions, problem, report, suggest_file
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.model import Blob
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from statecfg.graph.automatic import Automatic
 from statecfg.playbook.packed import PackedLayers
 from statecfg.playbook.wire_node import WireNode
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.model import Blob
 
 if TYPE_CHECKING:

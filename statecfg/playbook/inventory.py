@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from statecfg.playbook import host_patterns
 from statecfg.playbook.host_patterns import ALL, LOCAL
 from statecfg.problems import InvalidInput, Problem, did_you_mean, problem, suggest
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import NOWHERE, SourceLocation
 
 if TYPE_CHECKING:

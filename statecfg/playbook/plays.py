@@ -6,7 +6,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +22,7 @@ from statecfg.graph.outputs import output
 from statecfg.graph.recording import recording
 from statecfg.playbook.inventory import RESERVED, RESERVED_DETAIL
 from statecfg.problems import InvalidInput, SourceLocation, positions, problem, report, reporting, suggest
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.wrong_values import show, type_words
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ import re
 import stat
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any
 
 from statecfg.problems import InvalidInput, Problem, inputs, problem, suggest
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import SourceLocation
 
 SETTINGS_FILE = "statecfg.toml"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from statecfg.graph import opaque, schema, types
 from statecfg.graph.nodes import RoleUse
 from statecfg.problems import Problem, problem, report, suggest
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph import values
 from statecfg.remote.graph.wrong_values import show

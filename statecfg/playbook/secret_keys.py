@@ -7,12 +7,12 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from statecfg.graph.opaque import Secret
 from statecfg.playbook import user_code
+from statecfg.problems.frozen import dataclass
 
 T = TypeVar("T")
 DEFAULT = "default"  # Ansible's label of a password without one
@@ -84,6 +84,9 @@ class Keys:
         return Keys(tuple(ids), tuple(dict.fromkeys((*self.age_identities, *other.age_identities))))
 
 
+NO_KEYS = Keys()
+
+
 def _absolute(path: str, base: Path) -> str:
     return os.path.abspath(os.path.join(base, os.path.expanduser(path)))
 
@@ -95,7 +98,7 @@ class Ring:
     :ivar variables: the environment variables that secrets are in; programs don't get them
     """
 
-    def __init__(self, keys: Keys = Keys()) -> None:
+    def __init__(self, keys: Keys = NO_KEYS) -> None:
         self.keys = keys
         self.variables: set[str] = set()
         self._results: dict[Hashable, Any] = {}

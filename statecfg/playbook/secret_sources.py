@@ -6,7 +6,6 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from statecfg.graph.opaque import Secret
 from statecfg.playbook import age_files, ansible_vault, secret_programs, trust
 from statecfg.playbook.secret_keys import Cause, Opened, Ring
 from statecfg.problems import suggest
+from statecfg.problems.frozen import dataclass
 
 LARGEST = 1 << 20  # bytes of an encrypted file
 

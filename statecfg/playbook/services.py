@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,7 @@ from statecfg.playbook.plays import Play
 from statecfg.playbook.service import NOTHING, TIMEOUT, Endpoint, Relation, Service
 from statecfg.playbook.service_options import Option
 from statecfg.problems import durations, positions, problem, report
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.wrong_values import show, type_words
 

@@ -92,10 +92,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from statecfg.problems import tokens
 from statecfg.problems.codes import CODES
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import SourceLocation
 from statecfg.problems.suggestions import sentence, suggest, suggest_file
 from statecfg.remote.graph.errors import StatecfgError

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from statecfg.facts.catalogue import OWN
@@ -13,6 +12,7 @@ from statecfg.facts.reading import named
 from statecfg.graph import opaque
 from statecfg.playbook import secret_keys
 from statecfg.problems import InvalidInput, Problem, collecting, inputs
+from statecfg.problems.frozen import dataclass
 from statecfg.run import bundle
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import statecfg
 from statecfg.graph import host_conditions
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.run import host_modules

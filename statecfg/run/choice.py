@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from statecfg.facts.recorded import StoredFacts
 from statecfg.playbook.secret_keys import Keys
+from statecfg.problems.frozen import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.wire.frames import INLINE, encode_value
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from statecfg.problems.frozen import dataclass
 
 if TYPE_CHECKING:
     from statecfg.facts.reading import Reading

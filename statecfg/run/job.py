@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from statecfg.graph.graph import Graph
@@ -11,6 +11,7 @@ from statecfg.graph.recording import Scope
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host
 from statecfg.playbook.plays import Play
+from statecfg.problems.frozen import dataclass
 
 
 @dataclass(frozen=True)

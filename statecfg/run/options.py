@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from statecfg.problems.frozen import dataclass
 from statecfg.transport import Connection, SshSettings, Target, connect, load
 from statecfg.transport.become import Become
 

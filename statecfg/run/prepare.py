@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg import dialects
 from statecfg.playbook.inventory import LOCAL
 from statecfg.problems import InvalidInput, Problem, collecting, problem, report, reporting, suggest
+from statecfg.problems.frozen import dataclass
 from statecfg.run import evaluation, needs
 from statecfg.run.choice import Choice
 from statecfg.run.reshaping import HookedHost, call_hooks

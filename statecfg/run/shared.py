@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,6 +12,7 @@ from statecfg.facts.reading import Reading
 from statecfg.graph.value import Value
 from statecfg.playbook.inventory import LOCAL
 from statecfg.problems import InvalidInput, Problem
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.tokens import SecretError
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from sys import getsizeof
 from typing import Annotated, Any, ClassVar, Literal, NoReturn, Self, Union, get_args, get_origin, get_type_hints
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.hooks.ruby_json import deeper
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import HostStatus
 from statecfg.server import api_runs, api_services
 from statecfg.server.api_runs import ALL_HOSTS, HOST_FILTERS, TIMES, missing, natural

@@ -6,11 +6,12 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from starlette.responses import JSONResponse, Response
 
 from statecfg.entities.problems import ApiError, bad
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import Outcome, RunStatus
 from statecfg.server.auth import ADMINISTRATOR
 from statecfg.server.parameters import OWN_API, number, text

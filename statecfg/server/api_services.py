@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
 from statecfg.entities.problems import bad
+from statecfg.problems.frozen import dataclass
 from statecfg.server.api_runs import FIND, HOST, NaturalKey, natural
 from statecfg.server.auth import ADMINISTRATOR
 from statecfg.server.parameters import OWN_API, number, text

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from statecfg.entities.calls import part
 from statecfg.entities.document import Shape
 from statecfg.entities.model import Principal
 from statecfg.entities.problems import ApiError, forbidden
+from statecfg.problems.frozen import dataclass
 from statecfg.server import auth, pages, sessions
 from statecfg.server.auth import ANYONE, VIEWER
 from statecfg.server.media import Body

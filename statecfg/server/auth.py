@@ -7,12 +7,12 @@ import threading
 import time
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
 from statecfg.entities.problems import ApiError
+from statecfg.problems.frozen import dataclass
 from statecfg.server.sessions import LIFE
 
 # Who may call a route, with increasing rights. A role has its own permission and those before it.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from statecfg.entities.filters import Fields
 from statecfg.entities.model import Query
+from statecfg.problems.frozen import dataclass
 from statecfg.server.request import Request
 
 PAGE_SIZE, LARGEST_PAGE = 25, 128

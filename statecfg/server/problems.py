@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import HookStatus, Outcome
 from statecfg.store.runs import HostData, HostResult
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
 
 from statecfg.entities.model import Page
+from statecfg.problems.frozen import dataclass
 from statecfg.server.media import Body
 from statecfg.server.parameters import Parameter, listing
 from statecfg.server.request import Request

@@ -6,7 +6,6 @@ These declarations are the only source for routing, permissions and the OpenAPI 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -18,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from statecfg.entities.problems import FORBIDDEN, ApiError
 from statecfg.graph.json_schema import JsonSchema
+from statecfg.problems.frozen import dataclass
 from statecfg.server import auth, reading, sessions, versions
 from statecfg.server.auth import ANYONE
 from statecfg.server.media import Body, Xml

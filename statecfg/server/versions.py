@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.errors import StatecfgError
 
 # The API versions of the products 10.2 to 10.6, whose clients we know.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from statecfg.problems import InvalidInput, problem
+from statecfg.problems.frozen import dataclass
 
 if TYPE_CHECKING:
     from statecfg.playbook.project import Project

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import select
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import HostStatus
 from statecfg.store.database import Store
 from statecfg.store.hosts import HostRecord

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.events import HostEvent
 from statecfg.store.connection import Connection, Row, from_json, row_of, to_json
 from statecfg.store.database import Store

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Text, and_, func, or_, select, true, type_coerce
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import HostStatus
 from statecfg.store.database import Store
 from statecfg.store.runs import HostData, HostResult, RunInProgress, RunRecord, ended, under_way

@@ -6,9 +6,9 @@ import itertools
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
+from statecfg.problems.frozen import dataclass
 from statecfg.store.connection import Connection, Row, among, from_json, row_of, to_json
 from statecfg.store.database import Store
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Row, select, update
 
 from statecfg.problems import InvalidInput, problem
+from statecfg.problems.frozen import dataclass
 from statecfg.store import service_ends
 from statecfg.store.connection import Connection
 from statecfg.store.database import Store

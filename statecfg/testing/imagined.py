@@ -5,9 +5,10 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.machine.memory import Nothing
 from statecfg.remote.machine.planned import Planned

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.model import Action, Blob
 from statecfg.remote.graph.names import Outcome
 from statecfg.remote.graph.suggestions import did_you_mean

@@ -6,11 +6,11 @@ Importing this module is cheap: `connect` loads the transport that a target need
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Protocol
 
 from statecfg.playbook.inventory import TRANSPORTS, Host
+from statecfg.problems.frozen import dataclass
 
 from .errors import (
     AuthenticationFailed,

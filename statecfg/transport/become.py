@@ -12,7 +12,9 @@ import re
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from statecfg.problems.frozen import dataclass
 
 from . import Connection, Stream
 from .errors import BecomeFailed, ConnectionLost

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from statecfg.problems.frozen import dataclass
 
 from . import SshSettings, Target, ssh_config
 from .errors import Unreachable

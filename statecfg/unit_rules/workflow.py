@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from statecfg.problems.frozen import dataclass
 from statecfg.unit_rules.scheduler import ADDED, REMOVED, Queue
 
 NEW, INSTALLED, STARTED, STOPPED = "new", "installed", "started", "stopped"

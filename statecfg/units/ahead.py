@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.units.hooks import DISPATCH

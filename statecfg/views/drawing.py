@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from statecfg.problems.frozen import dataclass
 from statecfg.views.tally import names
 
 Wire = Mapping[str, Any]

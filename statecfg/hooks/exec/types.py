@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg.hooks.registration.model import EVENTS
 from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, did_you_mean, problem, suggest
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.hooks import run as hook_run
 from statecfg.remote.hooks.configuration import complete

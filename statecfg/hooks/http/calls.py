@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
 from statecfg.hooks.http.answers import (
@@ -24,6 +23,7 @@ from statecfg.hooks.http.answers import (
     typed,
 )
 from statecfg.hooks.http.exchange import Answer, Unanswered, exchange
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import ResourceEvent
 
 PRE_RECONCILE = ResourceEvent.PRE_RECONCILE

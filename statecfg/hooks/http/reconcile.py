@@ -13,7 +13,6 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from statecfg import dialects
@@ -29,6 +28,7 @@ from statecfg.hooks.registration.model import Registration
 from statecfg.playbook.inventory import Host, Inventory
 from statecfg.playbook.project import Project
 from statecfg.problems import InvalidInput, Problem
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import HookStatus
 from statecfg.remote.graph.on_failure import RULES
 from statecfg.run.hook_failure import HookFailure

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from statecfg.problems import Problem, durations
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import NOWHERE, SourceLocation
 from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.graph.names import ResourceEvent

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from statecfg.problems.frozen import dataclass
 from statecfg.run.host.broken import Broken
 
 ABSENT = (

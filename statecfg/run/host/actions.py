@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from statecfg.problems.frozen import dataclass
 from statecfg.run.host import frames
 
 

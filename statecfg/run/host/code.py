@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from statecfg.playbook.compile import Definition
+from statecfg.problems.frozen import dataclass
 from statecfg.run.bundle import Bundle, Part, build, more_types, parts
 
 

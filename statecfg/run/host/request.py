@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host
 from statecfg.playbook.packed import longest
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.wire import frames as wire
 from statecfg.run.bundle import Bundle, Part

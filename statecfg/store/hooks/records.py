@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, NotRequired, Self, TypedDict
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.on_failure import ABORT
 from statecfg.store.connection import Row, from_json
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, TypedDict
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.errors import StatecfgError
 
 Settings = Mapping[str, Any]  # option → value, JSON of the user
