@@ -63,7 +63,7 @@ def test_a_request_changes_once_comes_true_and_is_undone(site: Site) -> None:
     assert site.host.run(["grep", "-rl", SECRET, "/var/lib/statecfg"], check=False).stdout == ""
     assert things.asked(site.host, "/srv/things")[-1] == "GET /shop"
     assert "DELETE /shop" in things.asked(site.host, "/srv/things")
-    assert site.host.run(["curl", "-s", SHOP]).stdout == "there is no such page"
+    assert site.host.run(["curl", "-s", SHOP]).stdout == "there is no such thing"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_an_undo_without_its_secret_keeps_the_request(site: Site) -> None:
     assert "the playbook no longer contains the secret that the undo of the request shop needs" in kept
     assert site.host.run(["curl", "-s", SHOP]).stdout == '{"value": 1}'
     site.say("destroy", changing() + other)
-    assert site.host.run(["curl", "-s", SHOP]).stdout == "there is no such page"
+    assert site.host.run(["curl", "-s", SHOP]).stdout == "there is no such thing"
 
 
 def test_a_refused_request_fails_with_the_response(site: Site) -> None:
@@ -130,7 +130,7 @@ def test_a_response_is_checked_before_anything_changes_and_known_after_what_chan
     file = f"  - directory: {site.place}\n"
     reading = f"  - http_request: nothing\n    url: http://127.0.0.1:{PORT}/nothing\n"
     failed = nodes(site.report("plan", file + reading, code=1))["http_request:nothing"]
-    assert failed["reason"].endswith("/nothing: the response has status 404: there is no such page")
+    assert failed["reason"].endswith("/nothing: the response has status 404: there is no such thing")
     site.say("apply", file + reading, code=1)
     assert not site.host.path(site.place).exists()
     expected = f"{reading}    status: [404]\n    contains: ^there is\n    requires: ['directory:{site.place}']\n"

@@ -21,7 +21,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path in things:
             self.answer(200, things[self.path])
         else:
-            self.answer(404, b"there is no such page")
+            self.answer(404, b"there is no such thing")
     def do_PUT(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.headers.get("Authorization") != "Bearer {WORD}":
