@@ -13,7 +13,7 @@ def allow(wanted: int = MOST) -> int:
     Without `wanted`, for a worker: it inherits its limit from the program that starts it, and can't know how many hosts
     it gets.
 
-    :returns: the number of files that the process may open; `wanted` if there is no limit
+    :returns: the number of files that the process may open, `wanted` if it is unlimited
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if resource.RLIM_INFINITY in (soft, hard):

@@ -58,7 +58,7 @@ def receive() -> "Frame":
 
 
 def cache(make: bool = False) -> "Optional[str]":
-    """Return the directory of cached executors; None, with a warning, if there is no directory that is safe to use.
+    """Return the directory of cached executors. If it is not safe to use, warn and return None.
 
     :param make: create it if it is missing. This must wait for the controller's first answer: until then, the run may
         still end without touching the host

@@ -96,7 +96,7 @@ RESOLVE = Parameter(
     "`true` resolves the entity immediately. Has no effect if the type has a PostCreate hook.",
 )
 
-# The parameters of paths: name → description. A module with routes adds those that only its paths have.
+# The parameters of paths: name → description. A module with routes adds the parameters that only it uses.
 IN_PATH: dict[str, str] = {
     "interface": "URN of an interface, such as `urn:vcloud:interface:acme:cluster:1.0.0`.",
     "type": "URN of an entity type, such as `urn:vcloud:type:acme:basicCluster:1.0.0`.",

@@ -70,10 +70,10 @@ def last_runs(store: Store, hosts: Sequence[HostRecord]) -> Mapping[str, list[La
 
 
 def with_cut_off(host: HostRecord, last: Sequence[LastRun], cut_off: Iterable[LastRun]) -> list[LastRun]:
-    """Return the newest runs of a host, newest first, including those that were cut off.
+    """Return the newest run of each playbook on a host, newest first. Runs that were cut off count, too.
 
-    :param last: those that ended, as `last_runs` returns them
-    :param cut_off: those whose controller was killed, or could not store how they ended
+    :param last: the runs that ended, from `last_runs`
+    :param cut_off: the runs whose controller was killed, or could not store how they ended
     """
     bound = {_in_project(playbook) for playbook in host.playbooks}
     newest = {found.playbook: found for found in last}

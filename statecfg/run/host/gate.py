@@ -58,11 +58,12 @@ class Slots:
     :param forks: the number of hosts that are processed concurrently
     :param connected: the number of hosts that may stay connected while they wait without a slot
     :param pace: of new connections
+    :ivar places: for further hosts that stay connected while they wait
     """
 
     def __init__(self, forks: int, connected: int, pace: Pace) -> None:
-        self.pace = pace
-        self._free, self._places = max(1, forks), connected
+        self.pace, self.places = pace, threading.Semaphore(connected)
+        self._free = max(1, forks)
         self._wanted = 0  # by connected hosts
         self._changed = threading.Condition()
 
@@ -90,18 +91,6 @@ class Slots:
         with self._changed:
             self._wanted += hosts
             self._changed.notify_all()
-
-    def stay(self) -> bool:
-        """Return whether one more host may stay connected while it waits."""
-        with self._changed:
-            stays = self._places > 0
-            self._places -= stays
-            return stays
-
-    def leave(self) -> None:
-        """Note that one host less waits connected."""
-        with self._changed:
-            self._places += 1
 
 
 class Pass:
@@ -177,7 +166,7 @@ class Pass:
         if self._wants:
             self.slots.want(-1)
         if self._stays:
-            self.slots.leave()
+            self.slots.places.release()
         self._wants = self._stays = False
 
     def rest(self) -> bool:
@@ -186,7 +175,7 @@ class Pass:
         :returns: whether the host may stay connected
         """
         if self.has_slot:
-            self._stays = self.slots.stay()
+            self._stays = self.slots.places.acquire(blocking=False)
             self._release()
         return self._stays
 
@@ -195,7 +184,7 @@ class Pass:
         self.slots.release()
 
     def wait(self) -> bool:
-        """Note that the host has planned. It waits if there is no answer yet.
+        """Note that the host has planned. Unless the user has answered, it waits.
 
         :returns: whether the host may stay connected
         """

@@ -154,7 +154,8 @@ def _renew(driver: Driver, why: str) -> bool:
 def _take_over(session: HostSession, old: HostSession) -> None:
     """Let a session continue the report of an earlier one, which others hold already."""
     data: Any = old.report.data
-    warnings = {key: data[key] for key in ("warnings",) if key in data}
+    warnings = data.get("warnings", ())
     data.clear()
-    data.update({**session.report.data, **warnings})
+    data.update(session.report.data)
     session.report.data = data
+    session.report.warn(warnings)
