@@ -194,6 +194,6 @@ def _unknown(name: str) -> Exception:
     # On a host, only a mistake of a node type's author can cause this.
     unknown = _named("unknown_node_type")
     if unknown is None:
-        return AttributeError("no node type %s in resources/" % name)
+        return AttributeError(f"no node type {name} in resources/")
     problem: Exception = unknown(name, _sys._getframe(2))
     return problem

@@ -70,7 +70,7 @@ def apt_repository(
 @apt_repository.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Send the content of the file, and the names of the lists that apt makes for the repository."""
-    attrs, path = node.attrs, "%s%s.sources" % (DIRECTORY, node.attrs["name"])
+    attrs, path = node.attrs, f"{DIRECTORY}{node.attrs['name']}.sources"
     if attrs.get("absent"):
         return drop_in_texts.sent(node, path, None)
     key = (attrs.get("key") or "").encode()

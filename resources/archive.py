@@ -56,7 +56,7 @@ def archive(
 @archive.claims
 def claims(attrs: Attrs) -> list[str]:
     """Claim the archive in its directory, because several archives may be unpacked into one directory."""
-    return ["archive:%s: %s" % (attrs["path"], attrs.get("source") or attrs.get("host_source"))]
+    return [f"archive:{attrs['path']}: {attrs.get('source') or attrs.get('host_source')}"]
 
 
 @archive.validate
@@ -78,7 +78,7 @@ def to_wire(node: Any, context: Any) -> Any:
     try:
         entries = archives.packed(content, node.attrs.get("strip_components") or 0)
     except ValueError as problem:
-        raise ValueError("%s: %s" % (source, problem)) from None
+        raise ValueError(f"{source}: {problem}") from None
     return node.with_attrs(content=content, tree=entries, source=None)
 
 

@@ -92,7 +92,7 @@ def check(node: HostNode, world: World) -> list[Action]:
     reason = conditions.unmet(node.attrs, world)
     if reason:
         message = node.attrs.get("message")
-        raise Conflict("%s: %s" % (message, reason) if message else reason)
+        raise Conflict(f"{message}: {reason}" if message else reason)
     return []
 
 

@@ -54,7 +54,7 @@ def authorized_key(
 def claims(attrs: Attrs) -> list[str]:
     """Claim the key, or the list, among the keys of the user."""
     what = "all" if attrs.get("all_keys") is not None else " ".join(attrs["key"].split()[:2])
-    return ["authorized_key:%s: %s" % (attrs["user"], what)]
+    return [f"authorized_key:{attrs['user']}: {what}"]
 
 
 @authorized_key.validate

@@ -88,7 +88,7 @@ def block_in_file(
 @block_in_file.claims
 def claims(attrs: Attrs, name: str) -> list[str]:
     """Claim the block by its marker, which contains its name. Several nodes may edit one file."""
-    return ["block:%s: %s" % (attrs["path"], blocks.markers(attrs, name)[0])]
+    return [f"block:{attrs['path']}: {blocks.markers(attrs, name)[0]}"]
 
 
 @block_in_file.validate

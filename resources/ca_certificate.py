@@ -63,7 +63,7 @@ def contradictions(attrs: Attrs) -> None:
 @ca_certificate.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Read the certificate, and send its content and its fingerprint."""
-    path = "%s%s.crt" % (DIRECTORY, node.attrs["name"])
+    path = f"{DIRECTORY}{node.attrs['name']}.crt"
     if node.attrs.get("absent"):
         return drop_in_texts.sent(node, path, None)
     content = file_sources.with_content(node, context).attrs["content"]

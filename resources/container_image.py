@@ -53,7 +53,7 @@ def container_image(
 @container_image.claims
 def claims(attrs: Attrs) -> list[str]:
     """Claim the name of the image."""
-    return ["image:%s: %s" % (attrs["engine"], images.full(attrs["name"], attrs["engine"]))]
+    return [f"image:{attrs['engine']}: {images.full(attrs['name'], attrs['engine'])}"]
 
 
 @container_image.needs

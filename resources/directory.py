@@ -100,7 +100,7 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("exclude has an empty pattern")
     destructive = attrs.get("purge") or attrs.get("recursive")
     if destructive and attrs["path"].strip("/") in tree.VITAL:
-        raise ValueError("%s contains the system: statecfg does not empty it" % attrs["path"])
+        raise ValueError(f"{attrs['path']} contains the system: statecfg does not empty it")
 
 
 @directory.to_wire

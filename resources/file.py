@@ -100,12 +100,12 @@ def contradictions(attrs: Attrs) -> None:
     paths.refuse_with_absent(attrs, ("path", "absent"))
     sources = [name for name in CONTENT if attrs.get(name) is not None]
     if len(sources) > 1:
-        raise ValueError("%s: only one of them is allowed" % " and ".join(sources))
+        raise ValueError(f"{' and '.join(sources)}: only one of them is allowed")
     if attrs.get("vars") and attrs.get("template") is None:
         raise ValueError("vars requires template")
     for name in ("validate", "backup", "create_only"):
         if attrs.get(name) and not sources:
-            raise ValueError("%s requires content, source or template" % name)
+            raise ValueError(f"{name} requires content, source or template")
     if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
         raise ValueError("validate needs {}, which statecfg replaces by the path of the file to check")
 
@@ -123,7 +123,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         return [paths.remove(path)] if stat is not None else []
     if stat is None:
         if content is None:
-            raise CheckError('%s does not exist and the node has no content; content: "" creates an empty file' % path)
+            raise CheckError(f'{path} does not exist and the node has no content; content: "" creates an empty file')
         paths.require_parent(world, path, node, nodes)
     mode = paths.mode_bits(attrs.get("mode"), stat)
     actions = paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []

@@ -67,8 +67,8 @@ def gem(
 @gem.claims
 def claims(attrs: Attrs) -> list[str]:
     """Claim the gem in its directory."""
-    where = attrs.get("directory") or ("home of %s" % attrs.get("user") if attrs.get("user_install") else "default")
-    return ["gem:%s: %s" % (where, attrs["name"])]
+    where = attrs.get("directory") or (f"home of {attrs.get('user')}" if attrs.get("user_install") else "default")
+    return [f"gem:{where}: {attrs['name']}"]
 
 
 @gem.validate

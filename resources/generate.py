@@ -54,7 +54,7 @@ def generate(
 @generate.claims
 def claims(attrs: Attrs) -> list[str]:
     """Claim the file on a host; on the controller, the name."""
-    return ["generated:%s" % attrs.get("id", attrs["name"])]
+    return [f"generated:{attrs.get('id', attrs['name'])}"]
 
 
 @generate.validate
@@ -67,7 +67,7 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("length requires `kind: password` or `kind: key`")
     if length is not None and length not in LENGTHS[kind]:
         valid = LENGTHS[kind]
-        raise ValueError("length is %d; a %s has %d to %d" % (length, kind, valid[0], valid[-1]))
+        raise ValueError(f"length is {length}; a {kind} has {valid[0]} to {valid[-1]}")
 
 
 @op
@@ -88,16 +88,16 @@ def check(node: HostNode, world: World) -> list[Action]:
     how = [attrs["kind"], attrs.get("length"), attrs.get("encoding")]
     stat, rotates = world.stat(path), bool(node.options.get("rotate"))
     if stat is not None and stat.kind != "file":
-        raise CheckError("%s is not a file: remove it" % path)
+        raise CheckError(f"{path} is not a file: remove it")
     if rotates and not world.acted:
         return [make(path, *how)]
-    rotate = "statecfg secret rotate PLAYBOOK %s" % attrs["name"]
+    rotate = f"statecfg secret rotate PLAYBOOK {attrs['name']}"
     if stat is None:
         if node.options.get("made"):
-            raise CheckError("the value is lost: %s does not exist; restore it, or make a new one: %s" % (path, rotate))
+            raise CheckError(f"the value is lost: {path} does not exist; restore it, or make a new one: {rotate}")
         return [make(path, *how)]
     if not generated.fits(world.read(path), *how):
-        raise CheckError("%s does not contain a %s as defined; correct it, or run: %s" % (path, attrs["kind"], rotate))
+        raise CheckError(f"{path} does not contain a {attrs['kind']} as defined; correct it, or run: {rotate}")
     return [paths.chmod(path, 0o600)] if stat.mode != 0o600 else []
 
 

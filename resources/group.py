@@ -64,7 +64,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     if gid is not None and (entry is None or gid != entry.get("gid")):
         holder = groups.with_gid(world, gid)
         if holder is not None:
-            raise CheckError("the GID %d is taken by group %s" % (gid, holder))
+            raise CheckError(f"the GID {gid} is taken by group {holder}")
     if entry is None:
         actions.append(groups.groupadd(name, gid, bool(attrs.get("system"))))
     elif gid is not None and gid != entry.get("gid"):

@@ -77,7 +77,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     elif stat.kind not in ("file", "symlink"):
         paths.refuse(path, stat, "a file")
     elif not attrs.get("replace"):
-        what = "another name of %s" % attrs["target"]
+        what = f"another name of {attrs['target']}"
         paths.refuse(path, stat, what, "replace: true replaces it with the hard link")
     hard_links.require_one_device(world, path, attrs["target"])
     return [hard_links.hard_link(path, attrs["target"], attrs.get("replace") or None)]

@@ -52,8 +52,8 @@ def contradictions(attrs: Attrs) -> None:
 def wanted(node: HostNode) -> HostNode:
     """Return the line of the node."""
     attrs = node.attrs
-    line = "%s %s" % (attrs["address"], " ".join(attrs.get("names") or ()))
-    return entries.entry(node, attrs["path"], line, r"^\s*%s\s" % re.escape(attrs["address"]), mode="0644")
+    line = f"{attrs['address']} {' '.join(attrs.get('names') or ())}"
+    return entries.entry(node, attrs["path"], line, rf"^\s*{re.escape(attrs['address'])}\s", mode="0644")
 
 
 entries.register(host_entry, wanted)

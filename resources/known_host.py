@@ -49,7 +49,7 @@ def known_host(
 @known_host.claims
 def claims(attrs: Attrs) -> list[str]:
     """Claim the server's key of this type in its file."""
-    return ["known_host:%s: %s %s" % (attrs["path"], server(attrs), attrs["key"].split()[0])]
+    return [f"known_host:{attrs['path']}: {server(attrs)} {attrs['key'].split()[0]}"]
 
 
 @known_host.validate
@@ -70,7 +70,7 @@ def wanted(node: HostNode) -> HostNode:
     attrs = node.attrs
     key_type, key = attrs["key"].split()[:2]
     match = r"^\s*%s\s+%s\s" % (r"\s+".join(map(re.escape, server(attrs).split())), re.escape(key_type))
-    return entries.entry(node, attrs["path"], "%s %s %s" % (server(attrs), key_type, key), match, mode="0644")
+    return entries.entry(node, attrs["path"], f"{server(attrs)} {key_type} {key}", match, mode="0644")
 
 
 entries.register(known_host, wanted)

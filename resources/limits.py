@@ -60,7 +60,7 @@ def contradictions(attrs: Attrs) -> None:
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
     content = None if node.attrs.get("absent") else drop_in_texts.limits(node.attrs)
-    path = "%s%s.conf" % (DIRECTORY, node.attrs["name"])
+    path = f"{DIRECTORY}{node.attrs['name']}.conf"
     return drop_in_texts.sent(node, path, content, domain=None, soft=None, hard=None)
 
 

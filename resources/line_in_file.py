@@ -87,7 +87,7 @@ def line_in_file(
 @line_in_file.claims
 def claims(attrs: Attrs) -> list[str]:
     """Claim the line, not the file, because several nodes may edit one file."""
-    return ["line:%s: %s" % (attrs["path"], attrs.get("match") or attrs.get("line"))]
+    return [f"line:{attrs['path']}: {attrs.get('match') or attrs.get('line')}"]
 
 
 @line_in_file.validate

@@ -59,7 +59,7 @@ def contradictions(attrs: Attrs) -> None:
     paths.refuse_with_absent(attrs, ("name", "absent"))
     entry_rules.check_locale(attrs["name"])
     if attrs.get("absent") and attrs["name"] in locales.BUILT_IN:
-        raise ValueError("every system has the locale %s, so it can't be absent" % attrs["name"])
+        raise ValueError(f"every system has the locale {attrs['name']}, so it can't be absent")
 
 
 locale.implemented_by(locales)

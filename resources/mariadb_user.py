@@ -68,7 +68,7 @@ def to_wire(node: Any, context: Any) -> Any:
     attrs = node.attrs
     if not isinstance(attrs.get("password"), str):
         return node
-    name = "mariadb-password-of-%s@%s" % (attrs["name"], attrs["host"])
+    name = f"mariadb-password-of-{attrs['name']}@{attrs['host']}"
     return node.with_attrs(password=context.secret(name, attrs["password"]))
 
 

@@ -57,7 +57,7 @@ def contradictions(attrs: Attrs) -> None:
     if not attrs.get("absent"):
         for name in ("source", "fstype"):
             if attrs.get(name) is None:
-                raise ValueError("%s is required unless absent is true" % name)
+                raise ValueError(f"{name} is required unless absent is true")
     if not 0 <= attrs.get("check_order", 0) <= 2:
         raise ValueError("check_order is 0, 1 or 2")
     entry_rules.check_mount_options(attrs.get("mount_options") or ())

@@ -65,7 +65,7 @@ def nftables(
 def claims(attrs: Attrs) -> list[str]:
     """Claim the file and the table."""
     table = attrs.get("table") or attrs["name"]
-    return ["path:%s/%s.nft" % (nft.DIRECTORY, attrs["name"]), "nftables:%s %s" % (attrs["family"], table)]
+    return [f"path:{nft.DIRECTORY}/{attrs['name']}.nft", f"nftables:{attrs['family']} {table}"]
 
 
 nftables.needs(["package:nftables"])

@@ -93,7 +93,7 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("absent can't be combined with version or update_cache")
     for name in ("hold", "recommends", "default_release", "enable_repositories", "replaces"):
         if attrs.get("absent") and attrs.get(name) and name != "recommends":
-            raise ValueError("absent can't be combined with %s" % name)
+            raise ValueError(f"absent can't be combined with {name}")
     if attrs.get("absent") and attrs.get("recommends") is not None:
         raise ValueError("absent can't be combined with recommends")
     if attrs.get("default_release") and attrs.get("enable_repositories"):
@@ -101,10 +101,10 @@ def contradictions(attrs: Attrs) -> None:
             "default_release is an option of apt, and enable_repositories is one of dnf: remove one of them"
         )
     if attrs["name"] in (attrs.get("replaces") or ()):
-        raise ValueError("a package can't replace itself: remove %s from replaces" % attrs["name"])
+        raise ValueError(f"a package can't replace itself: remove {attrs['name']} from replaces")
     for name in ("purge", "dependents"):
         if attrs.get(name) and not attrs.get("absent"):
-            raise ValueError("%s requires absent" % name)
+            raise ValueError(f"{name} requires absent")
     if (attrs.get("update_cache") or 0) < 0:
         raise ValueError("update_cache is a number of seconds, 0 or more")
 

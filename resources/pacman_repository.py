@@ -55,7 +55,7 @@ def pacman_repository(
 @pacman_repository.to_wire
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
-    return pacman_texts.sent(node, "%s%s.conf" % (DIRECTORY, node.attrs["name"]))
+    return pacman_texts.sent(node, f"{DIRECTORY}{node.attrs['name']}.conf")
 
 
 pacman_repository.claims(["path:" + DIRECTORY + "{name}.conf"])

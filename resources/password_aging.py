@@ -48,7 +48,7 @@ def password_aging(
 def contradictions(attrs: Attrs) -> None:
     """Refuse a node without rules, and invalid ones."""
     if all(attrs.get(field) is None for field in password_ages.FIELDS):
-        raise ValueError("at least one of %s is required" % ", ".join(password_ages.FIELDS))
+        raise ValueError(f"at least one of {', '.join(password_ages.FIELDS)} is required")
     entry_rules.check_ages(attrs)
 
 

@@ -57,7 +57,7 @@ def contradictions(attrs: Attrs) -> None:
         if attrs.get(name) is not None:
             postgresql_rules.check_name(attrs[name], name)
     if attrs.get("absent") and attrs["name"] in ("postgres", "template0", "template1"):
-        raise ValueError("the server needs the database %s" % attrs["name"])
+        raise ValueError(f"the server needs the database {attrs['name']}")
     paths.refuse_with_absent({**attrs, "port": None}, ("name", "absent", "remove_content"))
 
 

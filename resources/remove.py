@@ -45,7 +45,7 @@ remove.claims(paths.path_claim)
 def contradictions(attrs: Attrs) -> None:
     """Refuse the removal of directories that the system needs."""
     if attrs["path"].strip("/") in tree.VITAL:
-        raise ValueError("%s contains the system: statecfg does not remove it" % attrs["path"])
+        raise ValueError(f"{attrs['path']} contains the system: statecfg does not remove it")
 
 
 @remove.to_wire

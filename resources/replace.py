@@ -77,10 +77,10 @@ def replace(
 @replace.claims
 def claims(attrs: Attrs) -> list[str]:
     """Claim the pattern with its range, not the file, because several nodes may edit one file."""
-    claim = "replacement:%s: %s" % (attrs["path"], attrs["pattern"])
+    claim = f"replacement:{attrs['path']}: {attrs['pattern']}"
     for name in ("after", "before"):
         if attrs.get(name) is not None:
-            claim = "%s, %s %s" % (claim, name, attrs[name])
+            claim = f"{claim}, {name} {attrs[name]}"
     return [claim]
 
 
@@ -102,7 +102,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     """Edit the present content, and compare the result with it."""
     path, stat = text_files.target(node, nodes, world, "change its content instead")
     if stat is None:
-        raise CheckError("%s does not exist; require the node that creates it" % path)
+        raise CheckError(f"{path} does not exist; require the node that creates it")
     return replacements.replacement(world, path, node.attrs)
 
 

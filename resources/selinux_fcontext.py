@@ -57,14 +57,14 @@ def selinux_fcontext(
 @selinux_fcontext.claims
 def claims(attrs: Attrs) -> list[str]:
     """Claim the rule for these paths."""
-    return ["selinux_fcontext:%s (%s)" % (attrs["path"], attrs.get("file_type", "all files"))]
+    return [f"selinux_fcontext:{attrs['path']} ({attrs.get('file_type', 'all files')})"]
 
 
 @selinux_fcontext.needs
 def needs(attrs: Attrs) -> list[str]:
     """Need semanage, and the files to relabel."""
     restore = attrs.get("restore")
-    files = ["path:%s" % restore] if restore is not None else []
+    files = [f"path:{restore}"] if restore is not None else []
     return ["program:semanage", "package:policycoreutils-python-utils", *files]
 
 

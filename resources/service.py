@@ -74,7 +74,7 @@ def contradictions(attrs: Attrs) -> None:
     """Refuse a masked unit that should run or start at boot."""
     for name in ("running", "enabled"):
         if attrs.get("masked") and attrs.get(name):
-            raise ValueError("a masked unit can't be %s" % name)
+            raise ValueError(f"a masked unit can't be {name}")
 
 
 @service.check

@@ -58,7 +58,7 @@ def to_wire(node: Any) -> Any:
     """Send the content of the file."""
     attrs = node.attrs
     content = None if attrs.get("absent") else ssh_texts.text(attrs, "Host %s" % (attrs.get("host") or "*"))
-    path, validate = "%s%s.conf" % (DIRECTORY, attrs["name"]), ["ssh", "-G", "-F", "{}", "localhost"]
+    path, validate = f"{DIRECTORY}{attrs['name']}.conf", ["ssh", "-G", "-F", "{}", "localhost"]
     return drop_in_texts.sent(node, path, content, settings=None, host=None, validate=validate)
 
 

@@ -65,9 +65,9 @@ def contradictions(attrs: Attrs) -> None:
 def to_wire(node: Any) -> Any:
     """Send the content of the file."""
     attrs = node.attrs
-    block = "Match %s" % attrs["match"] if attrs.get("match") is not None else ""
+    block = f"Match {attrs['match']}" if attrs.get("match") is not None else ""
     content = None if attrs.get("absent") else ssh_texts.text(attrs, block)
-    return drop_in_texts.sent(node, "%s%s.conf" % (DIRECTORY, attrs["name"]), content, settings=None, match=None)
+    return drop_in_texts.sent(node, f"{DIRECTORY}{attrs['name']}.conf", content, settings=None, match=None)
 
 
 sshd_config.claims(["path:" + DIRECTORY + "{name}.conf"])

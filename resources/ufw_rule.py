@@ -72,7 +72,7 @@ def ufw_rule(
 @ufw_rule.claims
 def claims(attrs: Attrs) -> list[str]:
     """Claim the rule about these packets."""
-    return ["ufw_rule:%s%s" % ("route " if attrs.get("route") else "", " ".join(ufw_rules.clause(attrs)))]
+    return [f"ufw_rule:{'route ' if attrs.get('route') else ''}{' '.join(ufw_rules.clause(attrs))}"]
 
 
 @ufw_rule.validate
@@ -81,7 +81,7 @@ def contradictions(attrs: Attrs) -> None:
     firewall_rules.check_ufw_rule(attrs)
     unused = [name for name in ("log", "comment", "first") if attrs.get("absent") and attrs.get(name)]
     if unused:
-        raise ValueError("absent can't be combined with %s" % ", ".join(unused))
+        raise ValueError(f"absent can't be combined with {', '.join(unused)}")
 
 
 ufw_rule.needs(["package:ufw"])

@@ -94,7 +94,7 @@ def contradictions(attrs: Attrs) -> None:
     for field in ("password_hash", "comment", "home", "shell"):
         value = attrs.get(field)
         if isinstance(value, str) and users.BREAKING.intersection(value):
-            raise ValueError("%s has a colon or line break, which would end the field in the host's files" % field)
+            raise ValueError(f"{field} has a colon or line break, which would end the field in the host's files")
     if attrs["name"] == "root" and (attrs.get("absent") or attrs.get("uid")):
         raise ValueError("root can neither be removed nor get another UID")
 

@@ -49,7 +49,7 @@ def xattr(
 @xattr.claims
 def claims(attrs: Attrs) -> list[str]:
     """Claim the attribute, because other nodes manage other attributes."""
-    return ["xattr:%s: %s" % (posixpath.normpath(attrs["path"]), attrs["name"])]
+    return [f"xattr:{posixpath.normpath(attrs['path'])}: {attrs['name']}"]
 
 
 @xattr.validate
@@ -58,7 +58,7 @@ def contradictions(attrs: Attrs) -> None:
     paths.refuse_with_absent(attrs, ("path", "name", "absent"))
     name = attrs["name"]
     if name == "security.capability" or name.startswith("system.posix_acl_"):
-        raise ValueError("name: use the node type %s" % ("acl" if name.startswith("system.") else "capabilities"))
+        raise ValueError(f"name: use the node type {'acl' if name.startswith('system.') else 'capabilities'}")
     if not name.startswith(xattrs.NAMESPACES) or re.search(r"[\s/]|\.\Z", name):
         raise ValueError("name begins with its namespace: user., trusted. or security.")
     if not attrs.get("absent") and attrs.get("value") is None:

@@ -31,7 +31,7 @@ def parsed(entries: Iterable[str]) -> dict[tuple[str, str], int]:
     for text in entries:
         match = _ENTRY.match(text)
         if match is None or not match.group(4):
-            raise ValueError("entries: %s is not an entry; write user:NAME:rwx or default:group:NAME:r-x" % text)
+            raise ValueError(f"entries: {text} is not an entry; write user:NAME:rwx or default:group:NAME:r-x")
         default, tag, name, letters = match.groups()
         key = ("default " if default else "") + tag, name
         if key in found:
@@ -42,9 +42,7 @@ def parsed(entries: Iterable[str]) -> dict[tuple[str, str], int]:
 
 def texts(entries: Mapping[tuple[str, str], int]) -> list[str]:
     """Return entries as text, sorted."""
-    return sorted(
-        "%s:%s:%s" % (tag.replace(" ", ":"), name, letters(allowed)) for (tag, name), allowed in entries.items()
-    )
+    return sorted(f"{tag.replace(' ', ':')}:{name}:{letters(allowed)}" for (tag, name), allowed in entries.items())
 
 
 def letters(allowed: int) -> str:
@@ -67,16 +65,16 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     if stat is None and attrs.get("absent"):
         return []
     if stat is None:
-        raise CheckError("%s does not exist; require the node that creates it" % path)
+        raise CheckError(f"{path} does not exist; require the node that creates it")
     if stat.kind not in ("file", "directory"):
         paths.refuse(path, stat, "a file or directory")
     wanted = {}
     for (tag, name), allowed in parsed(attrs.get("entries") or ()).items():
         wanted[tag, paths.account(world, _table(tag), name, node, nodes) or name] = allowed
         if " " in tag and stat.kind != "directory":
-            raise CheckError("%s is not a directory, so it can't have default entries" % path)
+            raise CheckError(f"{path} is not a directory, so it can't have default entries")
         if " " not in tag:
-            _check_mask(path, stat, "%s:%s" % (tag, name), allowed)
+            _check_mask(path, stat, f"{tag}:{name}", allowed)
     now = present(stat)
     after = wanted if attrs.get("exact") or attrs.get("absent") else {**now, **wanted}
     return [set_acl(path, texts(after))] if after != now else []
@@ -110,7 +108,7 @@ def undo(node: Node, memory: records.AclMemory, world: World) -> ActionSpec:
         if name.isdigit() or world.entry(_table(tag), name) is not None:
             after[tag, name] = was[tag, name]
         else:
-            left.append("%s does not get the entry of %s back: %s no longer exists" % (path, name, name))
+            left.append(f"{path} does not get the entry of {name} back: {name} no longer exists")
     return ActionSpec([set_acl(path, texts(after))] if after != now else [], left=left)
 
 

@@ -98,7 +98,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     actions: list[Action] = []
     if entry is None and attrs.get("link") is None:
         near = paths.nearest(name, world.table("alternative"))
-        raise CheckError("this host has no alternatives named %s%s; link and priority register them" % (name, near))
+        raise CheckError(f"this host has no alternatives named {name}{near}; link and priority register them")
     if path is None:
         assert entry is not None
         best = _best(entry["choices"])
@@ -106,7 +106,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     registered = dict((entry or {}).get("choices") or {})
     if attrs.get("link") is not None and registered.get(path) != attrs["priority"]:
         if world.apparent(path) is None and world.is_known(path):
-            raise CheckError("%s does not exist on this host; require the node that creates it" % path)
+            raise CheckError(f"{path} does not exist on this host; require the node that creates it")
         registered[path] = attrs["priority"]
         chosen = _best(registered) if entry is None or entry["mode"] == "auto" else entry["path"]
         entry = {"mode": (entry or {}).get("mode", "auto"), "path": chosen, "choices": registered}
@@ -145,7 +145,5 @@ def undo(node: Node, memory: system_records.AlternativeMemory, world: World) -> 
     if was["mode"] == "auto":
         return ActionSpec([*actions, automatic(name, _best(choices))] if now["mode"] != "auto" else actions)
     if was["path"] not in choices:
-        return ActionSpec(
-            actions, left=["%s is not restored: its former choice %s is not registered" % (name, was["path"])]
-        )
+        return ActionSpec(actions, left=[f"{name} is not restored: its former choice {was['path']} is not registered"])
     return ActionSpec([*actions, choose(name, was["path"])])

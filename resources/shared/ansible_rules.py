@@ -21,7 +21,7 @@ def check(attrs: records.Attrs) -> None:
     :raises ValueError: if the name of the module or an effect is invalid, or an attribute has no effect
     """
     if not NAME.fullmatch(attrs["module"]):
-        raise Wrong("%s is not the name of a module" % attrs["module"], "write one such as ansible.builtin.lineinfile")
+        raise Wrong(f"{attrs['module']} is not the name of a module", "write one such as ansible.builtin.lineinfile")
     command_rules.check_effects(attrs.get("effects") or {})
     if attrs.get("when_triggered") and not attrs.get("read_back", True):
         raise ValueError("a node with when_triggered is never read back: remove read_back")
@@ -34,7 +34,7 @@ def needs(attrs: records.Attrs) -> list[str]:
     texts = [
         (prefix, value) for prefix, value in [*named, ("user", attrs.get("user"))] if isinstance(value, str) and value
     ]
-    return ["%s:%s" % (prefix, value) for prefix, value in texts if prefix != "path" or value.startswith("/")]
+    return [f"{prefix}:{value}" for prefix, value in texts if prefix != "path" or value.startswith("/")]
 
 
 def with_code(node: Any, context: Any) -> Any:

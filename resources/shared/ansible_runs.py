@@ -90,7 +90,7 @@ def answer(name: str, output: bytes, errors: bytes) -> records.Fields:
             if isinstance(found, dict):
                 return found
     last = errors.decode("utf-8", "replace").strip().rsplit("\n", 1)[-1]
-    raise CheckError("the Ansible module %s printed no result%s" % (name, ": " + last[:300] if last else ""))
+    raise CheckError(f"the Ansible module {name} printed no result{': ' + last[:300] if last else ''}")
 
 
 def failure(name: str, result: Mapping[str, object]) -> str:
@@ -98,7 +98,7 @@ def failure(name: str, result: Mapping[str, object]) -> str:
     if not result.get("failed"):
         return ""
     message = result.get("msg") or result.get("exception") or "it gives no reason"
-    return "the Ansible module %s failed: %s" % (name, str(message).strip())
+    return f"the Ansible module {name} failed: {str(message).strip()}"
 
 
 def log(result: Mapping[str, object]) -> str:

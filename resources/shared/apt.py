@@ -171,7 +171,7 @@ def simulate(world: World, argv: Sequence[str]) -> records.Steps:
         lines = (probe.text + probe.errors.decode("utf-8", "replace")).splitlines()
         errors = [line.strip() for line in lines if line.strip() and not line.endswith("...")]
         errors.sort(key=lambda line: not line.startswith("E:"))  # errors first, then the lines that explain them
-        raise CheckError("apt can't do this: %s" % " ".join(errors[:12]))
+        raise CheckError(f"apt can't do this: {' '.join(errors[:12])}")
     return {name: version or None for verb, name, version in _STEP.findall(probe.text)}
 
 
@@ -235,5 +235,5 @@ def options(attrs: Mapping[str, Any]) -> list[str]:
     package_steps.refuse_options(attrs, NAME)
     found = ["-t", attrs["default_release"]] if attrs.get("default_release") else []
     if attrs.get("recommends") is not None:
-        found.append("--%sinstall-recommends" % ("" if attrs["recommends"] else "no-"))
+        found.append(f"--{'' if attrs['recommends'] else 'no-'}install-recommends")
     return found

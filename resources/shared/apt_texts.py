@@ -41,7 +41,7 @@ def check_repository(attrs: records.Attrs) -> None:
     drop_in_texts.check_present(attrs, ("uris", "suites"))
     for name in ("uris", "suites"):
         if not attrs[name]:
-            raise ValueError("%s is empty; name at least one" % name)
+            raise ValueError(f"{name} is empty; name at least one")
     for uri in attrs["uris"]:
         check_uri(uri)
     _check_words(attrs, ("suites", "components"))
@@ -166,9 +166,9 @@ def lists(attrs: records.Attrs) -> list[str]:
 
 def list_of(uri: str, suite: str) -> str:
     """Return how the names of the lists of a suite begin. Source: URItoFileName and debReleaseIndex of apt."""
-    whole = uri.rstrip("/") + ("/" if suite == "/" else "/" + suite if suite.endswith("/") else "/dists/%s/" % suite)
+    whole = uri.rstrip("/") + ("/" if suite == "/" else "/" + suite if suite.endswith("/") else f"/dists/{suite}/")
     rest = re.sub(r"^[a-z+]+:(//([^/@]*@)?)?", "", whole)
-    quoted = re.sub(r"[\\|{}\[\]<>\"^~_=!@#$%&*]", lambda match: "%%%02x" % ord(match.group()), rest)
+    quoted = re.sub(r"[\\|{}\[\]<>\"^~_=!@#$%&*]", lambda match: f"%{ord(match.group()):02x}", rest)
     return quoted.replace("/", "_")
 
 

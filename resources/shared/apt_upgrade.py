@@ -36,7 +36,7 @@ def _named(world: World, keep: Sequence[str], before: records.WantedPackages) ->
         version = "=" + (entry.get("version") or "") if entry.get("version") else ""
         named.append(name + ("-" if entry.get("gone") else version))
     entries = {name: world.entry("packages", name) or {} for name in keep if name not in before}
-    return [*named, *("%s=%s" % (name, entry["version"]) for name, entry in entries.items() if "version" in entry)]
+    return [*named, *(f"{name}={entry['version']}" for name, entry in entries.items() if "version" in entry)]
 
 
 def commands(machine: Machine, full: bool, clean: bool, keep: Sequence[str]) -> Iterator[list[str]]:

@@ -43,7 +43,7 @@ class Archive:
                 self._file = zipfile.ZipFile(stream) if _is_zip(stream) else tarfile.open(fileobj=stream)
                 listed = self._file.infolist() if hasattr(self._file, "infolist") else self._file.getmembers()
             except _failures() as problem:
-                raise ValueError("it is not a readable tar or zip archive: %s" % problem) from None
+                raise ValueError(f"it is not a readable tar or zip archive: {problem}") from None
             for member in listed:
                 self._add(member)
             self._check_parents()
@@ -53,11 +53,11 @@ class Archive:
         name = getattr(member, "filename", None) or member.name
         parts = [part for part in name.split("/") if part not in ("", ".")]
         if name.startswith("/") or ".." in parts:
-            raise ValueError("the name %r leads out of the directory" % name)
+            raise ValueError(f"the name {name!r} leads out of the directory")
         if not _utf8(name):
-            raise ValueError("the name %r is not UTF-8" % name)
+            raise ValueError(f"the name {name!r} is not UTF-8")
         if len(self._members) >= MOST_ENTRIES:
-            raise ValueError("it has more than %d entries" % MOST_ENTRIES)
+            raise ValueError(f"it has more than {MOST_ENTRIES} entries")
         parts = parts[self.strip :]
         if parts:
             name = "/".join(parts)
@@ -70,7 +70,7 @@ class Archive:
         target = self.target(member)
         inside = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
         if target.startswith("/") or not _utf8(target) or inside == ".." or inside.startswith("../"):
-            raise ValueError("the link %r to %r leads out of the directory" % (name, target))
+            raise ValueError(f"the link {name!r} to {target!r} leads out of the directory")
 
     def _check_parents(self) -> None:
         for name in list(self._members):
@@ -78,7 +78,7 @@ class Archive:
             while above:
                 member = self._members.get(above)
                 if member is not None and _file_type(member) != "directory":
-                    raise ValueError("%r is inside %r, which is not a directory" % (name, above))
+                    raise ValueError(f"{name!r} is inside {above!r}, which is not a directory")
                 above = posixpath.dirname(above)
 
     def file_type(self, name: str) -> str:
@@ -113,7 +113,7 @@ class Archive:
                         digest.update(piece)
                         size += len(piece)
                         if total + size > MOST_BYTES:
-                            raise ValueError("its files have more than %d bytes" % MOST_BYTES)
+                            raise ValueError(f"its files have more than {MOST_BYTES} bytes")
                 except LookupError as problem:
                     raise ValueError(str(problem)) from None
                 total += size
@@ -136,7 +136,7 @@ class Archive:
                     yield piece
                     piece = stream.read(size)
         except _failures() as problem:
-            raise LookupError("%r can't be read: %s" % (name, problem)) from None
+            raise LookupError(f"{name!r} can't be read: {problem}") from None
 
 
 class Packed(Blob):
@@ -199,7 +199,7 @@ def _file_type(member: Any) -> str:
         return "symlink"
     if member.isreg() or member.islnk():
         return "file"
-    raise ValueError("%r is neither a file, a directory nor a link" % member.name)
+    raise ValueError(f"{member.name!r} is neither a file, a directory nor a link")
 
 
 def _executable(member: Any) -> bool:
@@ -231,14 +231,14 @@ def read(attrs: records.Attrs, world: World) -> dict[str, records.SourceEntry]:
         path = paths.followed(world, attrs["host_source"])
         stat = world.stat(path)
         if stat is None or stat.kind != "file":
-            raise CheckError("file %s does not exist; require the node that creates it" % path)
+            raise CheckError(f"file {path} does not exist; require the node that creates it")
         if stat.size > MOST_PACKED:
-            raise CheckError("%s has %d bytes; statecfg reads at most %d" % (path, stat.size, MOST_PACKED))
+            raise CheckError(f"{path} has {stat.size} bytes; statecfg reads at most {MOST_PACKED}")
         archive = Archive(lambda: io.BytesIO(world.read(path)), strip)
         try:
             entries = archive.entries()
         except ValueError as problem:
-            raise CheckError("%s: %s" % (path, problem)) from None
+            raise CheckError(f"{path}: {problem}") from None
     found: dict[str, records.SourceEntry] = {}
     for name, entry in (entries or {}).items():
         found[name] = {"kind": entry["kind"]}

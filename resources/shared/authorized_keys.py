@@ -46,7 +46,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
 def _path(world: World, user: str) -> str:
     home = (world.entry("users", user) or {}).get("home")
     if not home:
-        raise CheckError("the user %s has no home directory" % user)
+        raise CheckError(f"the user {user} has no home directory")
     return posixpath.join(home, ".ssh/authorized_keys")
 
 
@@ -62,13 +62,13 @@ def _entry(node: Node, path: str, **attrs: object) -> Node:
     key_type, key, *comment = node.attrs["key"].split(None, 2)
     restrictions = ",".join(node.attrs.get("restrictions") or ())
     line = " ".join([*([restrictions] if restrictions else []), key_type, key, *(comment or [node.attrs["name"]])])
-    match = r"^(?!\s*#).*(?<![^\s])%s\s+%s(\s|$)" % (re.escape(key_type), re.escape(key))
+    match = rf"^(?!\s*#).*(?<![^\s]){re.escape(key_type)}\s+{re.escape(key)}(\s|$)"
     return entries.entry(node, path, line, match, **attrs)
 
 
 def _whole(node: Node, path: str, **attrs: object) -> Node:
     """Return the file with all keys of the user, as `file` would declare it."""
-    content = Blob.of("".join("%s\n" % key for key in node.attrs["all_keys"]))
+    content = Blob.of("".join(f"{key}\n" for key in node.attrs["all_keys"]))
     return Node(node.provides, node.type, node.requires, {"path": path, "content": content, **attrs})
 
 

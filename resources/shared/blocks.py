@@ -101,8 +101,8 @@ def place(some: Sequence[str], begin: str, end: str) -> tuple[int, int] | None:
     if begin not in bare and end not in bare:
         return None
     if bare.count(begin) != 1 or bare.count(end) != 1 or bare.index(begin) > bare.index(end):
-        found = ["%d times `%s`" % (bare.count(marker), marker) for marker in (begin, end)]
-        raise ValueError("%s; each must be there once, in this order: correct or delete these lines" % ", ".join(found))
+        found = [f"{bare.count(marker)} times `{marker}`" for marker in (begin, end)]
+        raise ValueError(f"{', '.join(found)}; each must be there once, in this order: correct or delete these lines")
     return bare.index(begin), bare.index(end)
 
 
@@ -176,7 +176,7 @@ def edits(node: Node, nodes: Mapping[str, Node], world: World, path: str, stat: 
             return [remove_block(path, begin, end, **options)] if edited != text else []
         edited = with_block(text, begin, end, inner_lines(block), attrs.get("after"), attrs.get("before"))
     except ValueError as problem:
-        raise CheckError("%s contains %s" % (path, problem)) from None
+        raise CheckError(f"{path} contains {problem}") from None
 
     def write(**more: object) -> Action:
         return set_block(path, begin, end, block, attrs.get("after"), attrs.get("before"), stat is None, **more)
@@ -207,7 +207,7 @@ def undo(node: Node, memory: records.BlockMemory, world: World) -> ActionSpec:
         try:
             found = place(some, begin, end)
         except ValueError as problem:
-            left.append("%s contains %s: these lines stay" % (path, problem))
+            left.append(f"{path} contains {problem}: these lines stay")
             return text
         if bool(attrs.get("absent")) != (found is None):
             return text  # others have removed the block, or added it again
@@ -217,7 +217,7 @@ def undo(node: Node, memory: records.BlockMemory, world: World) -> ActionSpec:
         # The ledger has masks in place of secrets.
         wanted = lines.SECRET.split("\n".join(inner_lines(attrs.get("block") or "")))
         if not re.compile(".*".join(map(re.escape, wanted)), re.S).fullmatch("\n".join(present)):
-            left.append("%s: others have changed the lines after `%s`: the block stays" % (path, begin))
+            left.append(f"{path}: others have changed the lines after `{begin}`: the block stays")
             return text
         return restored(text, begin, end, was, last)
 

@@ -127,12 +127,12 @@ class Log:
     def note(self, text: str) -> None:
         """Add a line about the attempts."""
         start = "\n" if self.data and not self.data.endswith(b"\n") else ""
-        self.add(("%s[%s]\n" % (start, text)).encode())
+        self.add(f"{start}[{text}]\n".encode())
 
     def text(self) -> str:
         """Return the output."""
         self._shorten()
-        return ("[%d bytes cut]\n" % self.cut if self.cut else "") + self.data.decode("utf-8", "replace")
+        return (f"[{self.cut} bytes cut]\n" if self.cut else "") + self.data.decode("utf-8", "replace")
 
     def _shorten(self) -> None:
         surplus = max(0, len(self.data) - process.KEPT)
@@ -192,27 +192,27 @@ class Command:
                 self.log.add(outcome.errors)
             why = self._failure(outcome, start) or self._unusable(outcome)
             if retries:
-                self.log.note("attempt %d of %d: %s" % (attempt, last, why or "succeeded"))
+                self.log.note(f"attempt {attempt} of {last}: {why or 'succeeded'}")
             if not why:
                 result = ok(self.log.text())
                 return {**result, "said": {"stdout": outcome.output.decode().rstrip("\n")}} if self.keep else result
             if attempt == last:
                 break
             delay = delays[min(attempt, len(delays)) - 1] if delays else DELAY
-            self.log.note("the next attempt starts in %g s" % delay)
+            self.log.note(f"the next attempt starts in {delay:g} s")
             if not pauses.waited(delay):
                 self.log.note("the run was stopped")
-                return error("%s: %s; not repeated: the run was stopped" % (self._name(), why), self.log.text())
+                return error(f"{self._name()}: {why}; not repeated: the run was stopped", self.log.text())
             attempt += 1
-        count = " (attempt %d of %d)" % (attempt, last) if retries else ""
-        return error("%s: %s%s" % (self._name(), why, count), self.log.text())
+        count = f" (attempt {attempt} of {last})" if retries else ""
+        return error(f"{self._name()}: {why}{count}", self.log.text())
 
     def _unusable(self, outcome: process.ProcessResult) -> str:
         """Return why another node can't use the output, "" if it can or if none does."""
         if not self.keep:
             return ""
         if len(outcome.output) > LARGEST:
-            return "it prints more than %d bytes, and another node uses them" % LARGEST
+            return f"it prints more than {LARGEST} bytes, and another node uses them"
         try:
             outcome.output.decode()
         except UnicodeDecodeError:
@@ -241,7 +241,7 @@ class Command:
             if found:
                 line = text[text.rfind("\n", 0, found.start()) + 1 :].partition("\n")[0]
                 line = "" if self.keep == SECRET and stream == "stdout" else line
-                return "%s matches failed_when%s" % (stream, shown(line.strip()))
+                return f"{stream} matches failed_when{shown(line.strip())}"
         return ""
 
 

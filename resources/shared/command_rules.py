@@ -34,47 +34,45 @@ def check(attrs: records.Attrs) -> None:
     if attrs.get("failed_when") is not None:
         _check_failed_when(attrs["failed_when"], attrs.get("expect") or ())
     if not 0 <= (attrs.get("retries") or 0) <= MOST_RETRIES:
-        raise ValueError("retries is a number from 0 to %d" % MOST_RETRIES)
+        raise ValueError(f"retries is a number from 0 to {MOST_RETRIES}")
     if not isinstance(attrs.get("retry_delay", 0), (int, float)) and not attrs["retry_delay"]:
         raise ValueError("retry_delay is an empty list; write at least one delay")
     guards = [name for name in GUARDS if attrs.get(name) is not None]
     if attrs.get("always") and guards:
-        raise Wrong(
-            "always contradicts %s" % guards[0], "a command with always runs in every apply: remove one of them"
-        )
+        raise Wrong(f"always contradicts {guards[0]}", "a command with always runs in every apply: remove one of them")
 
 
 def _needs(attrs: records.Attrs, name: str, other: str) -> None:
     if attrs.get(name) is not None and attrs.get(other) is None:
-        raise ValueError("%s requires %s" % (name, other))
+        raise ValueError(f"{name} requires {other}")
 
 
 def _check_codes(codes: Sequence[Any]) -> None:
     for code in codes:
         if isinstance(code, bool) or not isinstance(code, int) or not 0 <= code <= 255:
-            raise ValueError("an exit status is a number from 0 to 255, not %s" % show(code))
+            raise ValueError(f"an exit status is a number from 0 to 255, not {show(code)}")
 
 
 def _check_failed_when(failed_when: records.Attrs, expect: Sequence[int]) -> None:
     if not failed_when:
-        raise ValueError("failed_when is empty; valid keys: %s" % ", ".join(FAILED_WHEN))
+        raise ValueError(f"failed_when is empty; valid keys: {', '.join(FAILED_WHEN)}")
     for key, value in failed_when.items():
         if key not in FAILED_WHEN:
-            raise ValueError("failed_when has no key %s; valid keys: %s" % (key, ", ".join(FAILED_WHEN)))
+            raise ValueError(f"failed_when has no key {key}; valid keys: {', '.join(FAILED_WHEN)}")
         if key == "exit":
             codes = exit_statuses(value)
             _check_codes(codes)
             both = sorted(set(codes).intersection(expect))
             if both:
-                raise ValueError("the exit status %d is in expect and in failed_when" % both[0])
+                raise ValueError(f"the exit status {both[0]} is in expect and in failed_when")
             continue
         if not isinstance(value, str) or not value:
-            raise ValueError("%s of failed_when is a regular expression, not %s" % (key, show(value)))
+            raise ValueError(f"{key} of failed_when is a regular expression, not {show(value)}")
         try:
             re.compile(value)
         except re.error as error:
             raise Wrong(
-                "%s of failed_when is not a valid regular expression: %s" % (key, error),
+                f"{key} of failed_when is not a valid regular expression: {error}",
                 "put a backslash before characters that are meant literally",
             ) from None
 
@@ -92,12 +90,12 @@ def check_effects(effects: records.Attrs) -> None:
     """
     for key, value in effects.items():
         if key not in ("files", *FACETS):
-            raise ValueError("effects has no key %s; valid keys: files, %s" % (key, ", ".join(FACETS)))
+            raise ValueError(f"effects has no key {key}; valid keys: files, {', '.join(FACETS)}")
         if key == "files":
             if isinstance(value, str) or not all(isinstance(path, str) and path.startswith("/") for path in value):
                 raise ValueError("the files of effects are a list of absolute paths")
         elif not isinstance(value, bool):
-            raise ValueError("%s of effects is true or false" % key)
+            raise ValueError(f"{key} of effects is true or false")
 
 
 def with_script(node: Any, context: Any) -> Any:
@@ -128,7 +126,7 @@ def interpreter(name: str, start: bytes) -> list[str]:
     """
     line = start.partition(b"\n")[0].decode("utf-8", "replace")
     if line.endswith("\r"):
-        raise Wrong("the lines of %s end with CR LF, so the host cannot run it" % name, "save it with LF line ends")
+        raise Wrong(f"the lines of {name} end with CR LF, so the host cannot run it", "save it with LF line ends")
     words = line[2:].strip(" \t").split(None, 1)
     if not line.startswith("#!") or not words or not words[0].startswith("/"):
         text = "the first line of %s does not name the program that runs it"

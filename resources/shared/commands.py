@@ -96,7 +96,7 @@ def require_directory(attrs: records.Attrs, world: World) -> None:
     """
     cwd = attrs.get("cwd")
     if cwd is not None and world.apparent(cwd) is None and world.is_known(cwd):
-        raise CheckError("the working directory %s does not exist; require the node that creates it" % cwd)
+        raise CheckError(f"the working directory {cwd} does not exist; require the node that creates it")
 
 
 def words(command: list[str] | str) -> list[str]:
@@ -106,7 +106,7 @@ def words(command: list[str] | str) -> list[str]:
 
 def names(command: list[str] | str, variable: str) -> bool:
     """Tell whether a command mentions an environment variable."""
-    return any(re.search(r"\b%s\b" % re.escape(variable), word) for word in words(command))
+    return any(re.search(rf"\b{re.escape(variable)}\b", word) for word in words(command))
 
 
 def effect(attrs: records.Attrs) -> records.Effect:
@@ -131,9 +131,9 @@ def undo(node: Node, memory: records.CommandMemory, world: World) -> ActionSpec:
     attrs = {**node.attrs, **getattr(node, "secret_attrs", {})}
     name, left = attrs["name"], []
     if attrs.get("undo") is None:
-        return ActionSpec(left=["the effects of the command %s stay: it has no undo" % name])
+        return ActionSpec(left=[f"the effects of the command {name} stay: it has no undo"])
     if memory["done"]:
-        return ActionSpec(left=["the result of the command %s existed before it: it stays" % name])
+        return ActionSpec(left=[f"the result of the command {name} existed before it: it stays"])
     missing = sorted(key for key, value in (attrs.get("env") or {}).items() if restore.masked(value))
     if restore.masked(attrs["undo"]) or any(names(attrs["undo"], variable) for variable in missing):
         text = "kept: the playbook no longer contains the secret that the undo of the command %s needs; define the "

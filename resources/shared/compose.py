@@ -57,15 +57,15 @@ def _definitions(argv: list[str], answer: Probe) -> dict[str, str]:
     if argv[0] == "podman-compose":
         _refuse_secrets("\n".join(shown))
     if answer.status == 127:
-        raise CheckError("there is no %s on this host; require the package that provides it" % argv[0])
+        raise CheckError(f"there is no {argv[0]} on this host; require the package that provides it")
     if answer.status:
-        raise CheckError("the files of the compose project are not valid: %s" % engines.why(answer))
+        raise CheckError(f"the files of the compose project are not valid: {engines.why(answer)}")
     if argv[0] == "podman-compose":
         found = _simulated(shown)
     else:
         found = {each[0]: each[1] for each in map(str.split, lines) if len(each) == 2}
     if not found:
-        raise CheckError("%s finds no services in the files of the project" % " ".join(argv[:1]))
+        raise CheckError(f"{' '.join(argv[:1])} finds no services in the files of the project")
     return found
 
 
@@ -105,13 +105,13 @@ def defined(attrs: records.Attrs, world: World) -> dict[str, str]:
     """
     for path in files(attrs):
         if world.is_known(path) and world.stat(path) is None:
-            raise CheckError("%s does not exist; require the node that creates it" % path)
+            raise CheckError(f"{path} does not exist; require the node that creates it")
     argv = words(attrs)
     inputs = [attrs["directory"], *([attrs["env_file"]] if attrs.get("env_file") else [])]
     found = _definitions(argv, world.probe(_question(argv), inputs=(SERVICES, inputs)))
     for service in attrs.get("services") or ():
         if service not in found:
-            raise CheckError("the project has no service %s%s" % (service, paths.nearest(service, found)))
+            raise CheckError(f"the project has no service {service}{paths.nearest(service, found)}")
     return found
 
 
@@ -156,7 +156,7 @@ def up(
         labels = {"hashes": found, "number": os.urandom(8).hex()}
         label = "--podman-run-args=--pull=%s --label=%s" % (pull, shlex.quote("%s=%s" % (LABEL, json.dumps(labels))))
         if drop:
-            result = machine.run(["podman", "rm", "--force", "--time=%d" % stop_timeout, "--", *drop], {})
+            result = machine.run(["podman", "rm", "--force", f"--time={stop_timeout}", "--", *drop], {})
             if result["status"] != "ok":
                 return result
         quiet = ["sh", "-c", QUIET, "sh", argv[0], label, *argv[1:], "up", "--detach", *services]
@@ -243,14 +243,14 @@ def undo(node: Node, memory: memories.ComposeMemory, world: World) -> ActionSpec
     engines.require(world, attrs["engine"])
     present = compose_services.of(world, attrs["engine"], project)
     if attrs.get("absent"):
-        return ActionSpec(left=["the compose project %s is not restored" % project] if was and not present else [])
+        return ActionSpec(left=[f"the compose project {project} is not restored"] if was and not present else [])
     if not present:
         return ActionSpec()
     if was:
-        return ActionSpec(left=["the compose project %s stays: it existed before" % project])
+        return ActionSpec(left=[f"the compose project {project} stays: it existed before"])
     if any(compose_services.is_foreign(entry, attrs.get("directory")) for entry in present.values()):
-        return ActionSpec(left=["the compose project %s stays: others created some of its containers" % project])
+        return ActionSpec(left=[f"the compose project {project} stays: others created some of its containers"])
     for path in files(attrs):
         if world.stat(path) is None:
-            raise CheckError("%s does not exist, so the project %s can't be removed; restore it" % (path, project))
+            raise CheckError(f"{path} does not exist, so the project {project} can't be removed; restore it")
     return ActionSpec([_change(attrs, "down", sorted(present))])

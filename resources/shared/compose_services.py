@@ -19,7 +19,7 @@ _ONE_OFF, _HASH = "com.docker.compose.oneoff", "com.docker.compose.config-hash"
 
 def key(engine: str, project: str, service: str) -> str:
     """Return the key of a service in its facet."""
-    return "%s %s %s" % (engine, project, service)
+    return f"{engine} {project} {service}"
 
 
 def _digest(engine: str, labels: dict[str, str], image: dict[str, str]) -> str | None:
@@ -92,6 +92,6 @@ def of(world: World, engine: str, project: str) -> dict[str, records.Fields]:
     """
     problem = (world.table(SERVICES).get(engine) or {}).get("unread")
     if problem:
-        raise CheckError("the containers of %s can't be read: %s; try again" % (engine, problem))
+        raise CheckError(f"the containers of {engine} can't be read: {problem}; try again")
     start = key(engine, project, "")
     return {name[len(start) :]: entry for name, entry in world.table(SERVICES).items() if name.startswith(start)}

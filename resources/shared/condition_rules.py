@@ -28,7 +28,7 @@ def check(attrs: Mapping[str, Any], conditions: Sequence[str] = HOST_CONDITIONS)
     """
     given = [name for name in conditions if attrs.get(name) is not None]
     if len(given) != 1:
-        raise ValueError("exactly one of %s is required" % ", ".join(conditions))
+        raise ValueError(f"exactly one of {', '.join(conditions)} is required")
     (condition,) = given
     for name in sorted({option for options in _OPTIONS.values() for option in options}):
         idle = attrs.get(name) is None or attrs[name] == (name == "verify_certificate")

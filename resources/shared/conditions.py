@@ -38,18 +38,18 @@ def unmet(attrs: records.Attrs, world: World) -> str:
             state = systemd.scripts(world).active(world, unit)
         else:
             state = world.probe(["systemctl", "is-active", "--", unit]).text.strip() or "unknown"
-        return "" if state == "active" else "%s is %s" % (unit, state)
+        return "" if state == "active" else f"{unit} is {state}"
     if attrs.get("command") is not None:
         options = {"user": attrs["user"]} if attrs.get("user") is not None else {}
         probe = world.probe(commands.words(attrs["command"]), **options)
-        ended = "the command ends with exit status %d" % probe.status
+        ended = f"the command ends with exit status {probe.status}"
         return "" if probe.status == 0 else ended + _shown(probe.errors or probe.output)
     if attrs.get("url") is not None:
         probe = http_requests.ask(http_requests.request({**attrs, "timeout": None}), world)
-        return "%s: %s" % (attrs["url"], http_requests.reason(probe)) if probe.status else ""
+        return f"{attrs['url']}: {http_requests.reason(probe)}" if probe.status else ""
     address, port = attrs.get("address") or "127.0.0.1", attrs["port"]
     probe = world.probe([sys.executable, "-I", "-S", "-c", _CONNECT, address, str(port), str(http_requests.SECONDS)])
-    return "port %d of %s%s" % (port, address, _shown(probe.errors) or " does not answer") if probe.status else ""
+    return f"port {port} of {address}{_shown(probe.errors) or ' does not answer'}" if probe.status else ""
 
 
 def _shown(output: bytes) -> str:
@@ -62,16 +62,16 @@ def _path(attrs: records.Attrs, world: World) -> str:
     path, contains = attrs["path"], attrs.get("contains")
     stat = world.stat(path)
     if attrs.get("gone"):
-        return "%s exists" % path if stat is not None else ""
+        return f"{path} exists" if stat is not None else ""
     if stat is None:
-        return "%s does not exist" % path
+        return f"{path} does not exist"
     if contains is None:
         return ""
     try:
         text = world.read(path).decode("utf-8", "replace")
     except OSError as problem:
-        return "%s: %s" % (path, problem.strerror)
-    return "" if re.search(contains, text, re.M) else "%s does not contain the text" % path
+        return f"{path}: {problem.strerror}"
+    return "" if re.search(contains, text, re.M) else f"{path} does not contain the text"
 
 
 @op
@@ -89,9 +89,9 @@ def wait(machine: Machine, condition: Mapping[str, object], timeout: float, inte
         reason = unmet(condition, machine)
         while reason:
             if time.monotonic() + interval > end:
-                return error("after %g seconds: %s" % (timeout, reason))
+                return error(f"after {timeout:g} seconds: {reason}")
             if not pauses.waited(interval):
-                return error("%s; the run was stopped" % reason)
+                return error(f"{reason}; the run was stopped")
             reason = unmet(condition, machine)
         return ok()
 

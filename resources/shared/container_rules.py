@@ -46,7 +46,7 @@ def check_image(attrs: Mapping[str, Any]) -> None:
     if attrs.get("archive") is not None:
         idle = [name for name in ("digest", "authfile", "tls_verify") if attrs.get(name) is not None]
         if idle:
-            raise ValueError("archive can't be combined with %s" % ", ".join(idle))
+            raise ValueError(f"archive can't be combined with {', '.join(idle)}")
     if attrs["engine"] == "docker":
         for name in ("authfile", "tls_verify"):
             if attrs.get(name) is not None:

@@ -34,10 +34,10 @@ def options(attrs: records.Attrs) -> records.Fields:
 
 def command(engine: str, name: str, wanted: records.Fields, label: str) -> list[str]:
     """Return the command that creates a container. It reads the variables from its standard input."""
-    words = [engine, "create", "--pull=never", "--name=" + name, "--label=%s=%s" % (engines.LABEL, label)]
+    words = [engine, "create", "--pull=never", "--name=" + name, f"--label={engines.LABEL}={label}"]
     for option, flag in _FLAGS.items():
         values = wanted.get(option) or []
-        words += ["--%s=%s" % (flag, value) for value in ([values] if isinstance(values, str) else values)]
+        words += [f"--{flag}={value}" for value in ([values] if isinstance(values, str) else values)]
     words += ["--label=%s=%s" % item for item in sorted((wanted.get("labels") or {}).items())]
     words += ["--env-file=/dev/stdin"] if wanted.get("env") else []
     return [*words, *(wanted.get("arguments") or []), "--", wanted["image"], *(wanted.get("command") or [])]
@@ -166,7 +166,7 @@ def _new_values(attrs: records.Attrs, now: records.Fields | None, world: World) 
     compared = [name for name in sorted(env) if name not in (now.get("new_values") or ())]
     values = world.entry(engines.ENVIRONMENTS, key(attrs["engine"], attrs["name"])) if compared else {}
     if values is None:
-        raise CheckError("the variables of the container %s can't be read; try again" % attrs["name"])
+        raise CheckError(f"the variables of the container {attrs['name']} can't be read; try again")
     return [name for name in compared if values.get(name) != env[name]]
 
 
@@ -203,7 +203,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     actions: list[Action] = []
     if now is not None and now.get("foreign"):
         if world.entry(engines.CONTAINERS, key(engine, name + ASIDE)) is not None:
-            raise CheckError("the container %s is in the way of replace; remove it" % (name + ASIDE))
+            raise CheckError(f"the container {name + ASIDE} is in the way of replace; remove it")
         actions.append(rename(engine, name, name + ASIDE, False, attrs["stop_timeout"]))
         now = None
     creating = _create_action(attrs, now, image.get("id"), world)
@@ -227,9 +227,9 @@ def undo(node: Node, memory: memories.ContainerMemory, world: World) -> ActionSp
     engine, name, seconds = attrs["engine"], attrs["name"], attrs.get("stop_timeout") or 10
     now = engines.container(world, engine, name)
     if attrs.get("absent"):
-        return ActionSpec(left=["the container %s is not restored" % name] if was and now is None else [])
+        return ActionSpec(left=[f"the container {name} is not restored"] if was and now is None else [])
     if now is not None and now.get("foreign"):
-        return ActionSpec(left=["the container %s stays: others created it" % name] if not memory["foreign"] else [])
+        return ActionSpec(left=[f"the container {name} stays: others created it"] if not memory["foreign"] else [])
     if was is not None and not memory["foreign"]:
         text = "the container %s stays: it existed before"
         return ActionSpec(left=[text % name] if now is not None else [])
@@ -239,5 +239,5 @@ def undo(node: Node, memory: memories.ContainerMemory, world: World) -> ActionSp
         if world.entry(engines.CONTAINERS, key(engine, name + ASIDE)) is not None:
             actions.append(rename(engine, name + ASIDE, name, was == "running"))
         elif now is not None:
-            left.append("the former container %s is not restored: others have removed %s" % (name, name + ASIDE))
+            left.append(f"the former container {name} is not restored: others have removed {name + ASIDE}")
     return ActionSpec(actions, left=left)

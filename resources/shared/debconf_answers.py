@@ -47,7 +47,7 @@ def answer(machine: Machine, package: str, answers: dict[str, str], passwords: d
     for kind, values in (("string", answers), ("password", passwords)):
         for question, value in sorted(values.items()):
             escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
-            rows.append("%s %s %s %s\n" % (package, question, kind, escaped))
+            rows.append(f"{package} {question} {kind} {escaped}\n")
     shown = {**answers, **dict.fromkeys(passwords, "(a new password)")}
     effect = {"debconf": {question: {"value": value, "unseen": None} for question, value in shown.items()}}
     return machine.run([PROGRAM], effect, input="".join(rows).encode(), env=apt_settings.QUIET, timeout=300.0)
@@ -73,7 +73,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     """
     attrs = node.attrs
     if world.is_known(PROGRAM) and world.stat(PROGRAM) is None:
-        raise CheckError("%s does not exist: statecfg answers questions of Debian packages only" % PROGRAM)
+        raise CheckError(f"{PROGRAM} does not exist: statecfg answers questions of Debian packages only")
     known, passwords = world.table("debconf"), attrs.get("passwords") or {}
     wrong = {name: value for name, value in (attrs.get("answers") or {}).items() if not _says(known.get(name), value)}
     if passwords:
@@ -116,7 +116,7 @@ def undo(node: Node, memory: system_records.DebconfMemory, world: World) -> Acti
                 gone.append(question)
         elif was["value"] == HIDDEN:
             if not installed(world, package):
-                left.append("the former password of %s was not recorded: it keeps the new one" % question)
+                left.append(f"the former password of {question} was not recorded: it keeps the new one")
         elif now is None or now["value"] != was["value"]:
             back[question] = was["value"]
             unseen += [question] if was.get("unseen") else []
@@ -124,7 +124,7 @@ def undo(node: Node, memory: system_records.DebconfMemory, world: World) -> Acti
             unseen.append(question)
     actions: list[Action] = [answer(package, back, {})] if back else []
     # A restored answer counts as seen until the mark is restored, too.
-    commands += ["FSET %s seen false" % question for question in unseen]
+    commands += [f"FSET {question} seen false" for question in unseen]
     if commands:
         actions.append(restore_answers(package, commands, gone))
     return ActionSpec(actions, left=left)

@@ -28,10 +28,10 @@ def check_answers(attrs: records.Attrs) -> None:
             help = "write names such as postfix/mailname; debconf-show PACKAGE lists them"
             raise Wrong(f"{show(question)} is not the name of a question", help)
         if names.count(question) > 1:
-            raise ValueError("%s is in answers and in passwords" % question)
+            raise ValueError(f"{question} is in answers and in passwords")
     for question, answer in (attrs.get("answers") or {}).items():
         if hasattr(answer, "reveal"):
-            raise PublicSecret("move %s to `passwords`" % question, "answers")
+            raise PublicSecret(f"move {question} to `passwords`", "answers")
 
 
 def text(answer: bool | str | Sequence[str]) -> str:

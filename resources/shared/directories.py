@@ -50,11 +50,11 @@ def removal(world: World, path: str, recursive: bool) -> list[Action]:
     if stat is None:
         return []
     if stat.kind != "directory":
-        paths.refuse(path, stat, "a directory", "a %s node with absent: true removes it" % stat.kind)
+        paths.refuse(path, stat, "a directory", f"a {stat.kind} node with absent: true removes it")
     inside = [] if recursive else world.listdir(path)
     if inside:
-        listed = ", ".join(inside[:3]) + (" and %d more" % (len(inside) - 3) if len(inside) > 3 else "")
-        raise CheckError("%s is not empty (%s); recursive: true removes it with its content" % (path, listed))
+        listed = ", ".join(inside[:3]) + (f" and {len(inside) - 3} more" if len(inside) > 3 else "")
+        raise CheckError(f"{path} is not empty ({listed}); recursive: true removes it with its content")
     return [paths.remove(path, recursive)]
 
 
@@ -88,7 +88,7 @@ def remember(node: Node, world: World) -> records.DirectoryMemory:
                 inside = snap.inside(path, tree)
             complete = bool(tree or attrs.get("purge") or attrs.get("recursive"))
         except LookupError as problem:
-            snap.lost.append("%s: its content is not recorded" % problem)
+            snap.lost.append(f"{problem}: its content is not recorded")
     memory: records.DirectoryMemory = {
         "path": path,
         "was": was,
@@ -110,12 +110,12 @@ def undo(
     if attrs.get("absent"):
         if was is not None:
             if attrs.get("recursive") and not memory["complete"]:
-                restoring.left.append("the content of %s is not restored: it is unknown" % path)
+                restoring.left.append(f"the content of {path} is not restored: it is unknown")
             restoring.back_if_missing(path, was)
             restore.bring_back(restoring, memory, attrs)
         return restoring.spec()
     if now is not None and now.kind != "directory":
-        restoring.left.append("%s is now %s: it stays" % (path, paths.FILE_TYPES[now.kind]))
+        restoring.left.append(f"{path} is now {paths.FILE_TYPES[now.kind]}: it stays")
         return restoring.spec()
     if now is None and was is not None:
         restoring.back_if_missing(path, was)

@@ -45,7 +45,7 @@ def check(node: Node, world: World) -> list[Action]:
     to = node.attrs.get("to") or path + ".distrib"
     present = world.entry("diversion", path)
     if present is not None and present["by"] != LOCAL:
-        raise CheckError("the package %s diverts %s to %s: it stays" % (present["by"], path, present["to"]))
+        raise CheckError(f"the package {present['by']} diverts {path} to {present['to']}: it stays")
     if node.attrs.get("absent"):
         return [_ended(world, path, present["to"])] if present is not None else []
     if present is not None and present["to"] == to:
@@ -68,7 +68,7 @@ def _ended(world: World, path: str, to: str) -> Action:
 def _require_free(world: World, path: str, to: str) -> None:
     """Check that a file can be renamed without replacing another one."""
     if world.apparent(path) is not None and world.apparent(to) is not None:
-        raise CheckError("%s exists already, and dpkg-divert would not rename %s: move one of them away" % (to, path))
+        raise CheckError(f"{to} exists already, and dpkg-divert would not rename {path}: move one of them away")
 
 
 def remember(node: Node, world: World) -> system_records.DiversionMemory:
@@ -85,7 +85,7 @@ def undo(node: Node, memory: system_records.DiversionMemory, world: World) -> Ac
     actions: list[Action] = []
     if present is not None:
         if world.apparent(path) is not None and world.apparent(present["to"]) is not None:
-            return ActionSpec(left=["the diversion of %s stays: there is another file at this path" % path])
+            return ActionSpec(left=[f"the diversion of {path} stays: there is another file at this path"])
         actions.append(end_diversion(path, present["to"]))
     if was is not None and was["by"] == LOCAL:
         actions.append(divert(path, was["to"]))

@@ -58,7 +58,7 @@ def _locks(lock: str, key: str, version: str) -> bool:
     """Return whether an entry of the plugin's list names an installed package. Source: dnf-versionlock(8)."""
     name = key.partition(":")[0]
     epoch = version if ":" in version else "0:" + version
-    forms = [name, *("%s-%s" % (name, each) for each in (version, epoch, epoch.partition(":")[2]))]
+    forms = [name, *(f"{name}-{each}" for each in (version, epoch, epoch.partition(":")[2]))]
     locks = (lock, lock.rpartition(".")[0])  # with an architecture, and without it
     return any(fnmatch.fnmatchcase(form, each) for form in forms for each in locks)
 

@@ -105,7 +105,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
             known_after = unknown.cause
     if steps is not None:
         gone = sorted(name for name, version in steps.items() if version is None)
-        package_transaction.refuse_wanted(world, nodes, gone, "the removal of the group %s" % attrs["name"])
+        package_transaction.refuse_wanted(world, nodes, gone, f"the removal of the group {attrs['name']}")
     age = attrs.get("update_cache") if stale else None
     return ActionSpec(
         [change_group(group, name, remove, bool(attrs.get("optional")), steps, age)], known_after=known_after

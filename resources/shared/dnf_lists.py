@@ -31,4 +31,4 @@ def listed(world: World, name: str) -> bool:
     """Return whether dnf has the lists of a repository. Their directory has its name and a digest."""
     names = world.listdir(CACHE) if world.stat(CACHE) is not None else []
     mine = [each for each in names if each.rpartition("-")[0] == name]
-    return any(world.stat("%s/%s/%s" % (CACHE, each, INDEX)) for each in mine)
+    return any(world.stat(f"{CACHE}/{each}/{INDEX}") for each in mine)

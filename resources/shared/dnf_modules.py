@@ -24,7 +24,7 @@ def dnf_modules(host: Any) -> dict[str, records.Fields]:
     loaded: dict[str, records.Fields] = {}
     names = host.listdir(DIRECTORY) if host.stat(DIRECTORY) is not None else []
     for file in sorted(name for name in names if name.endswith(".module")):
-        fields = dict(_FIELD.findall(host.read("%s/%s" % (DIRECTORY, file)).decode("utf-8", "replace")))
+        fields = dict(_FIELD.findall(host.read(f"{DIRECTORY}/{file}").decode("utf-8", "replace")))
         if fields.get("state") in (ENABLED, DISABLED):
             stream = fields.get("stream", "") if fields["state"] == ENABLED else ""
             profiles = sorted(filter(None, (each.strip() for each in fields.get("profiles", "").split(","))))
@@ -36,13 +36,13 @@ def dnf_modules(host: Any) -> dict[str, records.Fields]:
 def choose(machine: Machine, name: str, state: str | None, stream: str = "") -> Result:
     """Enable a stream of a module, disable the module, or reset it (no state)."""
     fields = {"state": state, "stream": stream} if state else None
-    effect: records.Effect = {"dnf_modules": {name: fields}, "files": ["%s/%s.module" % (DIRECTORY, name)]}
+    effect: records.Effect = {"dnf_modules": {name: fields}, "files": [f"{DIRECTORY}/{name}.module"]}
     dnf = ["dnf", "-q", "-y", "--setopt=*.metadata_expire=-1", "module"]
     if state == DISABLED:
         return machine.run([*dnf, "disable", name], effect)
     result = machine.run([*dnf, "reset", name], dict(effect, dnf_modules={name: None}))
     if result["status"] == "ok" and state == ENABLED:
-        result = machine.run([*dnf, "enable", "%s:%s" % (name, stream)], effect)
+        result = machine.run([*dnf, "enable", f"{name}:{stream}"], effect)
     return result
 
 
@@ -92,7 +92,7 @@ def undo(node: Node, memory: software_records.DnfModuleMemory, world: World) -> 
     if now == _chosen(was) or spec.left or (attrs.get("profiles") and wanted is None):
         return spec
     if now != wanted:
-        spec.left.append("others changed the module %s since: it stays" % attrs["name"])
+        spec.left.append(f"others changed the module {attrs['name']} since: it stays")
     else:
         spec.actions.append(choose(attrs["name"], *(_chosen(was) or (None, ""))))
     return spec

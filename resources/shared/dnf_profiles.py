@@ -33,7 +33,7 @@ def solve(world: World, name: str, stream: str, profiles: list[str], remove: boo
 
 
 def _specs(name: str, stream: str, profiles: list[str]) -> list[str]:
-    return ["%s:%s/%s" % (name, stream, profile) for profile in profiles]
+    return [f"{name}:{stream}/{profile}" for profile in profiles]
 
 
 @op(turn="dnf")
@@ -54,7 +54,7 @@ def change_profiles(
     """
     from statecfg.resources.shared import dnf, dnf_program
 
-    files = ["/etc/dnf/modules.d/%s.module" % name]
+    files = [f"/etc/dnf/modules.d/{name}.module"]
     effect = {**dnf_groups.effect(steps), "dnf_modules": {name: {"profiles": left}}, "files": files}
     argv = ["dnf", "-y", dnf_program.NEVER, "module", "remove" if remove else "install"]
     argv += _specs(name, stream, profiles)
@@ -84,7 +84,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World, present: list[str
         except Unknown as unknown:
             known_after = unknown.cause
     gone = sorted(name for name, version in (steps or {}).items() if version is None)
-    package_transaction.refuse_wanted(world, nodes, gone, "the change of profiles of the module %s" % attrs["name"])
+    package_transaction.refuse_wanted(world, nodes, gone, f"the change of profiles of the module {attrs['name']}")
     left = sorted({*present, *wrong} - (set(wrong) if remove else set()))
     return ActionSpec([change_profiles(attrs["name"], stream, wrong, remove, steps, left)], known_after=known_after)
 

@@ -193,7 +193,7 @@ def planned(world: World, do: str, **question: Any) -> Any:
     try:
         return ask(world, do, **question)
     except Refusal as problem:
-        raise CheckError("dnf can't do this: %s" % problem) from None
+        raise CheckError(f"dnf can't do this: {problem}") from None
 
 
 def ask(world: World, do: str, **question: Any) -> Any:
@@ -207,8 +207,8 @@ def ask(world: World, do: str, **question: Any) -> Any:
     argv = [python, "-I", "-c", PROGRAM, json.dumps(dict(question, do=do), sort_keys=True)]
     probe = world.probe(argv, timeout=TIMEOUT, inputs=INPUTS)
     if probe.status != 0:
-        lines = (probe.errors.decode("utf-8", "replace").strip() or "status %d" % probe.status).splitlines()
-        raise CheckError("dnf can't tell what it would do: %s" % lines[-1])
+        lines = (probe.errors.decode("utf-8", "replace").strip() or f"status {probe.status}").splitlines()
+        raise CheckError(f"dnf can't tell what it would do: {lines[-1]}")
     found = json.loads(probe.text)
     if "problem" in found:
         raise Refusal(" ".join(found["problem"].split()))

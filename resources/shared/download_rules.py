@@ -35,7 +35,7 @@ def check(attrs: records.Attrs) -> None:
         _check_url("proxy", attrs["proxy"], ("http",))
     for name in attrs.get("headers") or {}:
         if not _NAME.fullmatch(name):
-            raise ValueError("headers: `%s` is not the name of a header" % name)
+            raise ValueError(f"headers: `{name}` is not the name of a header")
     if attrs.get("via") == "controller" and not (checksum or "").startswith("sha256:"):
         raise ValueError("via: controller requires a checksum with sha256, which names the content")
     text_files.refuse_without_place(attrs)
@@ -50,7 +50,7 @@ def _check_url(name: str, url: object, schemes: tuple[str, ...]) -> None:
     except ValueError:
         valid = False
     if not valid or not url.isascii() or " " in url:
-        raise ValueError("%s is not a URL; write %s://HOST/…" % (name, schemes[0]))
+        raise ValueError(f"{name} is not a URL; write {schemes[0]}://HOST/…")
     if name == "url" and "@" in parts.netloc:
         raise Wrong("url contains a password, which reports would show", "write it as a header, such as Authorization")
 
@@ -59,6 +59,6 @@ def _check_checksum(checksum: str) -> None:
     algorithm, _, digest = checksum.partition(":")
     digits = ALGORITHMS.get(algorithm)
     if digits is None:
-        raise ValueError("checksum begins with its algorithm: %s" % ", ".join(name + ":" for name in ALGORITHMS))
+        raise ValueError(f"checksum begins with its algorithm: {', '.join((name + ':' for name in ALGORITHMS))}")
     if not re.fullmatch("[0-9a-f]{%d}" % digits, digest):
-        raise ValueError("checksum: %s has %d digits from 0 to 9 and a to f" % (algorithm, digits))
+        raise ValueError(f"checksum: {algorithm} has {digits} digits from 0 to 9 and a to f")

@@ -52,22 +52,22 @@ class Download(Blob):
                     if not piece:
                         break
                     if time.monotonic() > deadline:
-                        raise LookupError("%s: not complete after %g seconds" % (self.url, self.how["timeout"]))
+                        raise LookupError(f"{self.url}: not complete after {self.how['timeout']:g} seconds")
                     if process.CHILDREN.stopping:
-                        raise LookupError("%s: the run was interrupted" % self.url)
+                        raise LookupError(f"{self.url}: the run was interrupted")
                     digest.update(piece)
                     count += len(piece)
                     yield piece
         except OSError as problem:
-            raise LookupError("%s: %s" % (self.url, _reason(problem))) from None
+            raise LookupError(f"{self.url}: {_reason(problem)}") from None
         except InvalidURL:  # its text quotes a part of the URL, which may be a part of a secret
             raise LookupError("the URL is not valid") from None
         except (HTTPException, ValueError) as problem:  # an invalid answer, or a header that http.client refuses
-            raise LookupError("%s: %s: %s" % (self.url, type(problem).__name__, problem)) from None
+            raise LookupError(f"{self.url}: {type(problem).__name__}: {problem}") from None
         if expected is not None and str(count) != expected.strip():
-            raise LookupError("%s: the server sent %d of %s bytes" % (self.url, count, expected))
+            raise LookupError(f"{self.url}: the server sent {count} of {expected} bytes")
         if wanted and digest.hexdigest() != wanted:
-            raise LookupError("%s has the checksum %s:%s" % (self.url, algorithm, digest.hexdigest()))
+            raise LookupError(f"{self.url} has the checksum {algorithm}:{digest.hexdigest()}")
 
     def _check_url(self) -> None:
         """Check the URL once more, because it may have contained a secret. Messages must not show a part of it.
@@ -96,7 +96,7 @@ class Download(Blob):
         class Redirects(web.HTTPRedirectHandler):
             def redirect_request(self, request: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
                 if request.full_url.startswith("https:") and not newurl.startswith("https:"):
-                    raise LookupError("%s redirects to %s, which is not secure" % (request.full_url, newurl))
+                    raise LookupError(f"{request.full_url} redirects to {newurl}, which is not secure")
                 return super().redirect_request(request, fp, code, msg, headers, newurl)
 
         how, opener = self.how, web.OpenerDirector()
@@ -117,7 +117,7 @@ def _reason(problem: OSError) -> str:
     """Return why a server could not be read, in words."""
     code, reason = getattr(problem, "code", None), getattr(problem, "reason", None)
     if code is not None:
-        return "the server answers %s %s" % (code, reason)
+        return f"the server answers {code} {reason}"
     text = str(getattr(reason, "strerror", None) or reason or problem.strerror or problem)
     if "CERTIFICATE_VERIFY_FAILED" in text:
         text += "; ca names a file with the certificates of your own authority"

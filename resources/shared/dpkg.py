@@ -43,7 +43,7 @@ def packages(host: Any) -> dict[str, records.Fields]:
         entry: dict[str, Any] = {"version": fields.get("Version", "")} if state != "config-files" else {}
         if fields["Status"].startswith("hold "):
             entry["held"] = True
-        loaded["%s:%s" % (name, architecture)] = dict(entry, **({} if state == "installed" else {"state": state}))
+        loaded[f"{name}:{architecture}"] = dict(entry, **({} if state == "installed" else {"state": state}))
     suffixes = (":all", ":" + native)
     return {key.rpartition(":")[0] if key.endswith(suffixes) else key: entry for key, entry in loaded.items()}
 

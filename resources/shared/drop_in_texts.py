@@ -73,9 +73,9 @@ def check_content(attrs: records.Attrs, contents: Sequence[str]) -> None:
     """
     given = [name for name in contents if attrs.get(name) is not None]
     if len(given) > 1:
-        raise ValueError("%s: only one of them is allowed" % " and ".join(given))
+        raise ValueError(f"{' and '.join(given)}: only one of them is allowed")
     if not given and not attrs.get("absent"):
-        raise ValueError("one of %s is required unless absent is true" % ", ".join(contents))
+        raise ValueError(f"one of {', '.join(contents)} is required unless absent is true")
     if attrs.get("vars") and attrs.get("template") is None:
         raise ValueError("vars requires template")
 
@@ -159,7 +159,7 @@ def _quoted(value: str) -> str:
     """Return the value of a variable in quotes if cron would otherwise remove blanks or quotes from it."""
     if value and value == value.strip() and value[0] not in "\"'":
         return value
-    return "'%s'" % value if '"' in value else '"%s"' % value
+    return f"'{value}'" if '"' in value else f'"{value}"'
 
 
 def sudoers(attrs: records.Attrs) -> str:
@@ -202,11 +202,11 @@ def check_limits(attrs: records.Attrs) -> None:
 
 def logrotate(attrs: records.Attrs) -> str:
     """Return the content of a file in /etc/logrotate.d."""
-    rows = ["    %s\n" % directive for directive in attrs.get("directives") or ()]
+    rows = [f"    {directive}\n" for directive in attrs.get("directives") or ()]
     for name, script in sorted((attrs.get("scripts") or {}).items()):
-        body = "".join("        %s\n" % line if line else "\n" for line in script.splitlines())
-        rows.append("    %s\n%s    endscript\n" % (name, body))
-    paths = " ".join('"%s"' % path if re.search(r"\s", path) else path for path in attrs["paths"])
+        body = "".join(f"        {line}\n" if line else "\n" for line in script.splitlines())
+        rows.append(f"    {name}\n{body}    endscript\n")
+    paths = " ".join(f'"{path}"' if re.search(r"\s", path) else path for path in attrs["paths"])
     return f"{HEADER}{paths} {{\n{''.join(rows)}}}\n"
 
 

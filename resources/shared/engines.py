@@ -25,7 +25,7 @@ _AT_ONCE = 50  # containers or images that one program describes
 
 def key(engine: str, name: str) -> str:
     """Return the key of a container or image in its facet."""
-    return "%s %s" % (engine, name)
+    return f"{engine} {name}"
 
 
 def plain_id(text: str) -> str:
@@ -36,7 +36,7 @@ def plain_id(text: str) -> str:
 def why(answer: Probe) -> str:
     """Return why a program failed."""
     lines = answer.errors.decode("utf-8", "replace").strip().splitlines()
-    return lines[-1][:300] if lines else "exit status %d" % answer.status
+    return lines[-1][:300] if lines else f"exit status {answer.status}"
 
 
 def _described(host: World, engine: str, object_type: str) -> list[Mapping[str, Any]]:
@@ -62,7 +62,7 @@ def _described(host: World, engine: str, object_type: str) -> list[Mapping[str, 
 def read_all(host: World, object_type: str) -> Iterator[tuple[str, list[Mapping[str, Any]] | str]]:
     """Yield each engine of the host and what it tells, or why it fails."""
     for engine in ENGINES:
-        if any(host.stat("%s/%s" % (place, engine)) is not None for place in PLACES):
+        if any(host.stat(f"{place}/{engine}") is not None for place in PLACES):
             try:
                 yield engine, _described(host, engine, object_type)
             except LookupError as problem:

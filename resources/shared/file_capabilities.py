@@ -30,13 +30,13 @@ def parsed(text: str) -> tuple[int, int, bool]:
     for clause in text.split():
         match = _CLAUSE.match(clause.lower())
         if match is None:
-            raise ValueError("value: %s is not a clause; write cap_net_bind_service=ep" % clause)
+            raise ValueError(f"value: {clause} is not a clause; write cap_net_bind_service=ep")
         for name in match.group(1).split(","):
             if name not in NAMES:
-                raise ValueError("value: %s is not a capability" % name)
+                raise ValueError(f"value: {name} is not a capability")
             bit = 1 << NAMES.index(name)
             if seen & bit:
-                raise ValueError("value: %s is there twice" % name)
+                raise ValueError(f"value: {name} is there twice")
             seen |= bit
             for flag in match.group(2):
                 sets[flag] |= bit
@@ -71,9 +71,9 @@ def as_text(value: bytes) -> str:
     for number in range(64):
         flags = ("i" if inheritable >> number & 1 else "") + ("p" if permitted >> number & 1 else "")
         if flags:
-            name = NAMES[number] if number < len(NAMES) else "cap_%d" % number
+            name = NAMES[number] if number < len(NAMES) else f"cap_{number}"
             clauses.setdefault(("e" if head & _EFFECTIVE else "") + flags, []).append(name)
-    return " ".join("%s=%s" % (",".join(sorted(names)), flags) for flags, names in sorted(clauses.items()))
+    return " ".join(f"{','.join(sorted(names))}={flags}" for flags, names in sorted(clauses.items()))
 
 
 def normal(text: str) -> str:

@@ -41,10 +41,10 @@ def content(world: World, path: str) -> tuple[str, str]:
     if "TYPE" in tags:
         return tags["TYPE"], tags["TYPE"]
     if "PTTYPE" in tags:
-        return tags["PTTYPE"], "a partition table (%s)" % tags["PTTYPE"]
+        return tags["PTTYPE"], f"a partition table ({tags['PTTYPE']})"
     stat = world.stat(path)
     begin = min(stat.size, BEGINNING) if stat is not None and stat.kind == "file" else 0
-    zeros = ["cmp", "--silent", "--bytes=%d" % begin, "--", path, "/dev/zero"]
+    zeros = ["cmp", "--silent", f"--bytes={begin}", "--", path, "/dev/zero"]
     if begin and world.probe(zeros, inputs=("filesystem", [path])).status != 0:
         return "data", "data"
     if stat is not None and stat.kind == "other":
@@ -63,10 +63,18 @@ def _require_readable(world: World, path: str) -> None:
     except ValueError:
         size = 0
     for skip in sorted({0, max(0, size - BEGINNING)}) if size else ():
-        argv = ["cmp", "--silent", "--ignore-initial=%d:0" % skip, "--bytes=%d" % BEGINNING, "--", path, "/dev/zero"]
+        argv = [
+            "cmp",
+            "--silent",
+            f"--ignore-initial={skip}:0",
+            f"--bytes={BEGINNING}",
+            "--",
+            path,
+            "/dev/zero",
+        ]
         size = size if world.probe(argv, inputs=("filesystem", [path])).status in (0, 1) else 0
     if not size:
-        raise CheckError("%s can't be read, so statecfg can't tell whether it is empty; check the device" % path)
+        raise CheckError(f"{path} can't be read, so statecfg can't tell whether it is empty; check the device")
 
 
 @op(turn="filesystems")
@@ -86,7 +94,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     path = paths.followed(world, attrs["path"])
     stat = world.stat(path)
     if stat is None:
-        raise CheckError("%s does not exist; attach the device, or require the node that creates the file" % path)
+        raise CheckError(f"{path} does not exist; attach the device, or require the node that creates the file")
     if stat.kind not in ("file", "other"):
         paths.refuse(path, stat, "a device or file")
     found, called = content(world, path)

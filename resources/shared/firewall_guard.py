@@ -77,13 +77,13 @@ class ChangeGuard:
             return None if ends else self._record()
         self.acted, self.undone = [], self.acted
         problems = self.restore()
-        text = "no new login after a change of %s: %s. The previous state was restored" % (self.watched.what, wrong)
+        text = f"no new login after a change of {self.watched.what}: {wrong}. The previous state was restored"
         if problems:
             text += ", but not all of them: " + "; ".join(problems)
         elif not self.channel.lost:
             again = try_login(self.channel)
-            text += ", but a new login still fails: %s" % again if again else ", and a new login works"
-        return Lockout("no new login succeeded after a change of %s" % self.watched.what, text, ())
+            text += f", but a new login still fails: {again}" if again else ", and a new login works"
+        return Lockout(f"no new login succeeded after a change of {self.watched.what}", text, ())
 
     def _quiet(self) -> bool:
         return all(self.watched.quiet(run.step.node) for run in self.acted)
@@ -94,7 +94,7 @@ class ChangeGuard:
             self.restore = self.watched.record()
         except CheckError as problem:
             self.undone = []
-            text = "the state of %s can no longer be recorded: %s" % (self.watched.what, problem)
+            text = f"the state of {self.watched.what} can no longer be recorded: {problem}"
             return Lockout(text, text, ())
         return None
 

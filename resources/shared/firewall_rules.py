@@ -71,11 +71,11 @@ def check_ufw_rule(attrs: records.Attrs) -> None:
             continue
         check_ports(str(attrs[name]), name)
         if protocol in PORTLESS:
-            raise ValueError("the protocol %s has no ports" % protocol)
+            raise ValueError(f"the protocol {protocol} has no ports")
         if protocol is None and re.search("[:,]", str(attrs[name])):
             raise Wrong(f"{name}: several ports require a protocol", "write protocol: tcp, or udp")
     if protocol in ufw_rules.ONLY_IPV4 and any(":" in text for text in addresses.values()):
-        raise ValueError("the protocol %s is a part of IPv4" % protocol)
+        raise ValueError(f"the protocol {protocol} is a part of IPv4")
     _check_app(attrs)
     for name in ("interface", "out_interface"):
         if attrs.get(name) is not None:
@@ -95,7 +95,7 @@ def _check_app(attrs: records.Attrs) -> None:
         return
     for name in ("port", "protocol"):
         if attrs.get(name) is not None:
-            raise ValueError("app can't be combined with %s: the profile has its own" % name)
+            raise ValueError(f"app can't be combined with {name}: the profile has its own")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 _.+-]*", app) or app.isdigit() or app == "all" or "  " in app:
         raise Wrong(f"app: {show(app)} is not the name of a profile", "`ufw app list` lists the profiles of a host")
 
@@ -153,5 +153,5 @@ def sent_nftables(node: Any, context: Any) -> Any:
         name = f"{attrs['family']} {table_of(attrs)}"
         begin = f"{drop_in_texts.HEADER}table {name}\ndelete table {name}\ntable {name} {{\n"
         text = Blob.of(begin.encode() + body.rstrip() + b"\n}\n")
-    path = "%s/%s.nft" % (nft.DIRECTORY, attrs["name"])
+    path = f"{nft.DIRECTORY}/{attrs['name']}.nft"
     return drop_in_texts.sent(sent, path, text, 0o600, validate=["nft", "--check", "--file", "{}"])

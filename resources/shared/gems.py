@@ -76,14 +76,14 @@ def directories(attrs: records.Attrs, world: World) -> tuple[str, str]:
     if attrs.get("user_install") and attrs.get("user"):
         home = (world.entry("users", attrs["user"]) or {}).get("home")
         if not home:
-            raise CheckError("the user %s has no home, so it has no gems" % attrs["user"])
+            raise CheckError(f"the user {attrs['user']} has no home, so it has no gems")
     # The answers for several homes differ, so they are told apart by an argument that the program ignores.
     argv, env = [*RUBY, *([home] if home else [])], {"HOME": home} if home else None
     answer = world.probe(argv, inputs=("packages", ["/usr/bin", "/usr/local/bin"]), env=env)
     lines = answer.text.splitlines()
     if answer.status or len(lines) != 4:
         why = (answer.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[0]
-        raise CheckError("can't find Ruby's gem directory: %s; require the package with ruby" % why)
+        raise CheckError(f"can't find Ruby's gem directory: {why}; require the package with ruby")
     return (lines[2], lines[3]) if attrs.get("user_install") else (lines[0], lines[1])
 
 
@@ -102,7 +102,7 @@ def installed(world: World, name: str, directory: str) -> list[str]:
             path = posixpath.join(place, entry)
             stub = _STUB.search(world.read(path))
             if stub is None:
-                raise CheckError("%s has no gem name or version; install this gem again" % path)
+                raise CheckError(f"{path} has no gem name or version; install this gem again")
             if stub.group(1) == name.encode():  # the name of another gem can begin with this name
                 found.add(stub.group(2).decode())
     return sorted(found)

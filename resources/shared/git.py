@@ -37,9 +37,9 @@ def refusal(what: str, probe: Probe) -> str:
     """Return why git cannot read something."""
     if probe.status == 127:
         return "git is not installed on this host; require the package git"
-    lines = probe.errors.decode("utf-8", "replace").strip().splitlines() or ["exit status %d" % probe.status]
+    lines = probe.errors.decode("utf-8", "replace").strip().splitlines() or [f"exit status {probe.status}"]
     why = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1])
-    return "git cannot read %s: %s" % (what, why)
+    return f"git cannot read {what}: {why}"
 
 
 class Checkout:
@@ -84,7 +84,7 @@ def found(path: str, world: World, user: str | None, untracked: bool = False) ->
         paths.refuse(path, stat, "a directory")
     if world.stat(path + "/.git") is None:
         if world.listdir(path):
-            raise CheckError("%s contains files, but is not a git checkout; move them away" % path)
+            raise CheckError(f"{path} contains files, but is not a git checkout; move them away")
         return None
     return Checkout(path, world, user or (stat.owner if os.geteuid() == 0 else None), untracked)
 
@@ -109,7 +109,7 @@ def wanted(attrs: records.Attrs, world: World) -> str:
     for name in (names[0], *reversed(names[1:])):  # a branch comes first
         if name in listed:
             return listed[name]
-    raise CheckError("%s has no branch or tag %s" % (attrs["repository"], version))
+    raise CheckError(f"{attrs['repository']} has no branch or tag {version}")
 
 
 @op(name="clone")
@@ -228,7 +228,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
     if present is None:
         return ActionSpec([_action(clone, attrs, commit)], known_after=cause)
     if cause is not None:
-        raise Unknown(cause, "the commit of %s is" % attrs["version"])
+        raise Unknown(cause, f"the commit of {attrs['version']} is")
     if (present.commit, present.url) == (commit, attrs["repository"]) and not present.changes:
         return ActionSpec()
     if present.changes and not attrs.get("discard_changes"):
@@ -246,14 +246,14 @@ def _removal(path: str, present: Checkout | None) -> ActionSpec:
     if present is None:
         return ActionSpec()
     if present.changes:
-        raise CheckError("%s has local changes (%s); remove them first" % (path, listed(present.changes)))
+        raise CheckError(f"{path} has local changes ({listed(present.changes)}); remove them first")
     return ActionSpec([paths.remove(path, True)])
 
 
 def listed(names: Sequence[str]) -> str:
     """Return the first names of a list for a message."""
     more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (" and %d more" % more if more > 0 else "")
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def remember(node: Node, world: World) -> records.CheckoutMemory:
@@ -279,14 +279,14 @@ def undo(node: Node, memory: records.CheckoutMemory, world: World) -> ActionSpec
         return ActionSpec()
     if not memory["commit"]:
         if present.changes:
-            return ActionSpec(left=["%s has changed or new files (%s): it stays" % (path, listed(present.changes))])
+            return ActionSpec(left=[f"{path} has changed or new files ({listed(present.changes)}): it stays"])
         inside = [posixpath.join(path, name) for name in world.listdir(path)]
         return ActionSpec([paths.remove(name, True) for name in (inside if memory["exists"] else [path])])
     same = (present.commit, present.branch, present.url) == (memory["commit"], memory["branch"], memory["url"])
     if same:
         return ActionSpec()
     if present.changes:
-        return ActionSpec(left=["%s has changed or new files (%s): it stays" % (path, listed(present.changes))])
+        return ActionSpec(left=[f"{path} has changed or new files ({listed(present.changes)}): it stays"])
     target = memory["branch"] or memory["commit"]
     return ActionSpec([restore(path, memory["url"], target, not memory["branch"], user or _owner(path, world))])
 

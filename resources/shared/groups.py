@@ -58,7 +58,7 @@ def undo(node: Node, memory: records.GroupMemory, world: World) -> ActionSpec:
     if was is None:
         return ActionSpec() if now is None or attrs.get("absent") else _removed(world, name, now)
     if now is None and not attrs.get("absent"):
-        return ActionSpec(left=["the group %s no longer exists" % name])
+        return ActionSpec(left=[f"the group {name} no longer exists"])
     spec = _with_number(world, attrs, was, now)
     if attrs.get("members") is not None or now is None:
         present = set((now or {}).get("members") or ())
@@ -73,7 +73,7 @@ def _removed(world: World, name: str, now: records.Fields) -> ActionSpec:
     """Return what removes a new group, unless it is now the primary group of a user."""
     users = primary_users(world, now)
     if users:
-        return ActionSpec(left=["%s stays: it is the primary group of %s" % (name, ", ".join(users))])
+        return ActionSpec(left=[f"{name} stays: it is the primary group of {', '.join(users)}"])
     return ActionSpec([groupdel(name)])
 
 
@@ -87,7 +87,7 @@ def _with_number(world: World, attrs: records.Attrs, was: records.Fields, now: r
     left: list[str] = []
     holder = with_gid(world, gid)
     if holder is not None:
-        left.append("%s does not get its former GID %d back: %s has it" % (name, gid, holder))
+        left.append(f"{name} does not get its former GID {gid} back: {holder} has it")
     elif now is not None:
         actions.append(groupmod(name, gid))
     if now is None:

@@ -20,7 +20,7 @@ def hard_link(machine: Machine, path: str, target: str, replace: bool | None = N
     """Create the link. With `replace`, replace another file or a symbolic link."""
     now = machine.apparent(path)
     if now is not None and not replace and not same(now, machine.apparent(target)):
-        return error("%s exists: this run created it; replace: true replaces it with the hard link" % path)
+        return error(f"{path} exists: this run created it; replace: true replaces it with the hard link")
     return hard_links.create(machine, path, target)
 
 
@@ -35,9 +35,9 @@ def target(node: Node, nodes: Mapping[str, Node], world: World) -> Stat:
         for name, other in sorted(nodes.items()):
             creates = other.attrs.get("path") == path and other.type in CREATING and not other.attrs.get("absent")
             if creates and name not in required(node, nodes):
-                raise CheckError("%s creates %s: add it to requires" % (name, path))
+                raise CheckError(f"{name} creates {path}: add it to requires")
     if stat is None:
-        raise CheckError("file %s does not exist; require the node that creates it" % path)
+        raise CheckError(f"file {path} does not exist; require the node that creates it")
     if stat.kind != "file":
         help = "name the file that it points to" if stat.kind == "symlink" else ""
         paths.refuse(path, stat, "a file", help)
@@ -63,7 +63,7 @@ def require_one_device(world: World, path: str, target: str) -> None:
         stat.identity[0] for stat in directories if stat is not None and stat.kind == "directory" and stat.identity
     }
     if len(devices) > 1:
-        raise CheckError("%s and its target are on different file systems; use a symlink or a file" % path)
+        raise CheckError(f"{path} and its target are on different file systems; use a symlink or a file")
 
 
 def remember(node: Node, world: World) -> records.HardLinkMemory:

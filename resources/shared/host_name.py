@@ -47,5 +47,5 @@ def undo(node: Node, memory: records.HostNameMemory, world: World) -> ActionSpec
     if present == node.attrs["name"] != memory["name"]:
         spec.actions.append(set_name(memory["name"]))
     elif present != memory["name"]:
-        spec.left.append("the host is now named %s: it keeps this name" % present)
+        spec.left.append(f"the host is now named {present}: it keeps this name")
     return spec

@@ -116,7 +116,7 @@ def require(attrs: records.Attrs, world: World) -> None:
     """
     probe = ask(request(attrs), world)
     if probe.status:
-        raise Conflict("%s: %s" % (attrs["url"], reason(probe)))
+        raise Conflict(f"{attrs['url']}: {reason(probe)}")
 
 
 def done(attrs: records.Attrs, world: World) -> bool:
@@ -139,7 +139,7 @@ def send(machine: Machine, request: records.Fields, effect: records.Effect) -> R
     lines = (result.get("log") or "").strip().splitlines()
     if result["status"] == "ok" or not lines:
         return result
-    return error("%s %s: %s" % (request["method"], request["url"], lines[-1]), result["log"])
+    return error(f"{request['method']} {request['url']}: {lines[-1]}", result["log"])
 
 
 def check(node: Node, world: World) -> list[Action]:
@@ -183,9 +183,9 @@ def undo(node: Node, memory: records.CommandMemory, world: World) -> ActionSpec:
     if not attrs.get("changes"):
         return ActionSpec()
     if attrs.get("undo") is None:
-        return ActionSpec(left=["the effects of the request %s stay: it has no undo" % name])
+        return ActionSpec(left=[f"the effects of the request {name} stay: it has no undo"])
     if memory["done"]:
-        return ActionSpec(left=["the result of the request %s existed before it: it stays" % name])
+        return ActionSpec(left=[f"the result of the request {name} existed before it: it stays"])
     back = request(attrs, attrs["undo"])
     guard = request(attrs, attrs["unless"]) if attrs.get("unless") is not None else None
     if restore.masked(back) or restore.masked(guard):

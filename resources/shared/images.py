@@ -49,8 +49,8 @@ def pull(
     :param digest: pull exactly this one, and give it the name
     """
     options = ["--authfile=" + authfile] if authfile else []
-    options += ["--tls-verify=%s" % ("true" if tls_verify else "false")] if tls_verify is not None else []
-    exact = "%s@%s" % (repository(image), digest) if digest else image
+    options += [f"--tls-verify={'true' if tls_verify else 'false'}"] if tls_verify is not None else []
+    exact = f"{repository(image)}@{digest}" if digest else image
     fields: dict[str, object] = {"present": True, "id": None}
     if digest:
         fields["digests"] = [digest]
@@ -101,10 +101,10 @@ def require(world: World, engine: str, name: str, node: Node, nodes: Mapping[str
         if not same or full(other.attrs["name"], engine) != full(name, engine):
             continue
         if other.provides not in required(node, nodes):
-            raise CheckError("%s brings the image %s: add it to requires" % (other.provides, name))
+            raise CheckError(f"{other.provides} brings the image {name}: add it to requires")
     found = present(world, engine, name)
     if found is None:
-        raise CheckError("the image %s is not on this host; declare container_image: %s and require it" % (name, name))
+        raise CheckError(f"the image {name} is not on this host; declare container_image: {name} and require it")
     return found
 
 
@@ -125,7 +125,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     if archive is None:
         return [pull(engine, image, digest, attrs.get("authfile"), attrs.get("tls_verify"), timeout)]
     if world.is_known(archive) and world.stat(archive) is None:
-        raise CheckError("the archive %s does not exist; require the node that creates it" % archive)
+        raise CheckError(f"the archive {archive} does not exist; require the node that creates it")
     return [load(engine, image, archive, timeout)]
 
 
@@ -146,18 +146,18 @@ def undo(node: Node, memory: memories.ImageMemory, world: World) -> ActionSpec:
     engine, image = node.attrs["engine"], full(node.attrs["name"], node.attrs["engine"])
     was, now = memory["id"], present(world, engine, image)
     if node.attrs.get("absent"):
-        return ActionSpec(left=["the image %s is not restored" % image] if was and now is None else [])
+        return ActionSpec(left=[f"the image {image} is not restored"] if was and now is None else [])
     if now is None or now.get("id") == was:
         return ActionSpec()
     if now.get("id") != memory["new"]:
-        return ActionSpec(left=["the image %s stays: others have changed it" % image])
+        return ActionSpec(left=[f"the image {image} stays: others have changed it"])
     if was is not None:
         if world.entry(engines.IMAGES, key(engine, was)) is None:
-            return ActionSpec(left=["the former image %s is not restored: others have removed it" % image])
+            return ActionSpec(left=[f"the former image {image} is not restored: others have removed it"])
         return ActionSpec([tag(engine, was, image)])
     engines.require(world, engine)
     users = [name for name, fields in world.table(engines.CONTAINERS).items() if name.startswith(engine + " ")
              and fields.get("image_id") == now["id"]]  # fmt: skip
     if users:
-        return ActionSpec(left=["the image %s stays: used by %s" % (image, ", ".join(sorted(users)))])
+        return ActionSpec(left=[f"the image {image} stays: used by {', '.join(sorted(users))}"])
     return ActionSpec([remove_image(engine, image)])

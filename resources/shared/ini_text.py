@@ -44,7 +44,7 @@ class _Place:
             indent = len(entry.group(1))
             if current == section and entry.group(2) == key:
                 if self.at is not None:
-                    raise NotEditable(at, "the key `%s` is also in line %d" % (key, self.at + 1))
+                    raise NotEditable(at, f"the key `{key}` is also in line {self.at + 1}")
                 if entry.group(4).endswith("\\"):
                     raise NotEditable(at, "the value continues in the next line")
                 self.at, self.entry, styled = at, entry, True
@@ -74,9 +74,9 @@ def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
     if place.entry is not None:
         before, sign, after = re.match(r"(\s*)([=:])(\s*)", place.entry.group(3)).groups()  # type: ignore[union-attr]  # it has this form
         indent, separator = place.entry.group(1), (" " if before else "") + sign + (" " if after else "")
-    new = ["%s%s%s%s" % (indent, key[1], separator, literal(value)) + end]
+    new = [f"{indent}{key[1]}{separator}{literal(value)}" + end]
     if place.end is None:
-        new = [*([end] if rows else []), "[%s]" % key[0] + end, *new]
+        new = [*([end] if rows else []), f"[{key[0]}]" + end, *new]
     at = len(rows) if place.end is None else place.end + 1
     if at == len(rows) and rows and not lines.line_end(rows[-1]):
         rows[-1] += end

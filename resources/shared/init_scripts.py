@@ -20,8 +20,8 @@ from statecfg.resources.shared import records, unit_health, unit_states
 Steps = Callable[[Mapping[str, Any], unit_states.UnitState, bool], "list[Action]"]
 OPENRC, SYSV = "OpenRC", "System V"
 SCRIPTS = "/etc/init.d"
-RUNLEVELS = tuple("/etc/rc%s.d" % level for level in "S2345")
-ALL_RUNLEVELS = (*RUNLEVELS, *("/etc/rc%s.d" % level for level in "016"))
+RUNLEVELS = tuple(f"/etc/rc{level}.d" for level in "S2345")
+ALL_RUNLEVELS = (*RUNLEVELS, *(f"/etc/rc{level}.d" for level in "016"))
 SUFFIX = ".service"
 NO_LINKS = "none"  # in place of a runlevel: before its node, the service had no links
 NO_SERVICES = ("README", "functions", "functions.sh", "rc", "rcS", "skeleton")
@@ -97,7 +97,7 @@ def active(world: World, unit: str) -> str:
     if system(world) == OPENRC:
         return STATES.get(probe.status, "inactive")
     if b"usage:" in (probe.output + probe.errors).lower():
-        raise CheckError("%s does not know the action status, so statecfg can't see whether it runs" % path)
+        raise CheckError(f"{path} does not know the action status, so statecfg can't see whether it runs")
     return "active" if probe.status == 0 else "inactive"
 
 
@@ -113,7 +113,7 @@ def change(machine: Machine, verb: str, unit: str, fields: records.Fields) -> Re
     :param fields: the fields of the unit that differ after it, for the plan
     """
     if verb not in ("enable", "disable", "start", "stop", "restart", "reload-or-restart"):
-        return error("masked needs systemd, and this host runs %s" % system(machine))
+        return error(f"masked needs systemd, and this host runs {system(machine)}")
     name = unit[: -len(SUFFIX)]
     codes: tuple[int, ...] = (0,)
     if system(machine) == OPENRC:

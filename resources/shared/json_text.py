@@ -66,7 +66,7 @@ def _check(text: str) -> None:
     try:
         json.loads(text, parse_int=float, object_pairs_hook=distinct)
     except json.JSONDecodeError as problem:
-        raise NotEditable(problem.lineno - 1, "this is not JSON: %s" % problem.msg) from None
+        raise NotEditable(problem.lineno - 1, f"this is not JSON: {problem.msg}") from None
     except ValueError as problem:
         raise NotEditable(None, str(problem)) from None
     except RecursionError:
@@ -82,8 +82,8 @@ def _walk(text: str, key: Sequence[str]) -> tuple[int, list[_Member], int]:
     at = _after(text, 0)
     for depth, name in enumerate(key):
         if text[at] != "{":
-            where = "`%s`" % dotted(key[:depth]) if depth else "the text"
-            raise NotEditable(row_of(text, at), "%s is not an object" % where)
+            where = f"`{dotted(key[:depth])}`" if depth else "the text"
+            raise NotEditable(row_of(text, at), f"{where} is not an object")
         members = _members(text, at)
         member = next((member for member in members if member.name == name), None)
         if member is None or depth == len(key) - 1:
@@ -115,12 +115,7 @@ def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
         unit = _unit(text)
         above = _indent(text, at)
         inside = above + unit
-        new = "\n%s%s: %s\n%s" % (
-            inside,
-            json.dumps(key[depth], ensure_ascii=False),
-            _dumped(value, unit, inside),
-            above,
-        )
+        new = f"\n{inside}{json.dumps(key[depth], ensure_ascii=False)}: {_dumped(value, unit, inside)}\n{above}"
         return text[: at + 1] + new + text[end:]
     last = members[-1]
     lead = text[at + 1 : members[0].start]

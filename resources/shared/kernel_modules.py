@@ -74,13 +74,13 @@ def _files(node: Node) -> dict[str, Node]:
         return {"boot": _file(node, BOOT, None), "options": _file(node, OPTIONS, None)}
     if attrs.get("blocked"):
         # `blacklist` alone prevents only that the kernel asks for it by an alias. Source: modprobe.d(5).
-        text = "blacklist %s\ninstall %s /bin/false\n" % (name, name)
+        text = f"blacklist {name}\ninstall {name} /bin/false\n"
         return {"boot": _file(node, BOOT, None), "options": _file(node, OPTIONS, text)}
     managed = {"boot": _file(node, BOOT, name + "\n")} if attrs.get("at_boot", True) else {}
     parameters = attrs.get("parameters")
     if parameters:
-        settings = " ".join("%s=%s" % (parameter, parameters[parameter]) for parameter in sorted(parameters))
-        managed["options"] = _file(node, OPTIONS, "options %s %s\n" % (name, settings))
+        settings = " ".join(f"{parameter}={parameters[parameter]}" for parameter in sorted(parameters))
+        managed["options"] = _file(node, OPTIONS, f"options {name} {settings}\n")
     return managed
 
 
@@ -100,10 +100,10 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     if state is None:
         return actions
     if state.get("built_in"):
-        raise CheckError("%s is built into the kernel, so it can't be unloaded" % name)
+        raise CheckError(f"{name} is built into the kernel, so it can't be unloaded")
     users = _users(world, name)
     if users:
-        raise CheckError("%s is in use (%s): it can't be unloaded" % (name, users))
+        raise CheckError(f"{name} is in use ({users}): it can't be unloaded")
     return [*actions, unload(name)]
 
 
@@ -125,7 +125,7 @@ def _users(world: World, name: str) -> str:
         fields = row.split()
         if fields and fields[0] == key(name):
             others = fields[3].strip(",-").replace(",", ", ")
-            return others or ("" if fields[2] in ("0", "-") else "%s times" % fields[2])
+            return others or ("" if fields[2] in ("0", "-") else f"{fields[2]} times")
     return ""
 
 
@@ -154,7 +154,7 @@ def undo(node: Node, memory: system_records.KernelModuleMemory, world: World) ->
     elif state is not None and state.get("loaded") and not memory["loaded"]:
         users = _users(world, name)
         if users:
-            left.append("the module %s is in use (%s): it stays loaded" % (name, users))
+            left.append(f"the module {name} is in use ({users}): it stays loaded")
         else:
             actions.append(unload(name))
     return ActionSpec(actions, left=left)

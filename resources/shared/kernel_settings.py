@@ -33,7 +33,7 @@ def values(host: World) -> dict[str, records.Fields]:
 @op
 def set_value(machine: Machine, name: str, value: str) -> Result:
     """Change a setting of the running kernel."""
-    return machine.run(["sysctl", "--write", "%s=%s" % (name, value)], {"sysctl": {name: {"value": value}}})
+    return machine.run(["sysctl", "--write", f"{name}={value}"], {"sysctl": {name: {"value": value}}})
 
 
 def text(value: object) -> str:
@@ -45,8 +45,8 @@ def _entry(node: Node) -> Node:
     """Return the line of a setting. sysctl.d(5) also allows `/` in place of `.` and a `-` before the name."""
     attrs = node.attrs
     name = "[./]".join(map(_escaped, attrs["name"].split(".")))
-    line = "%s = %s" % (attrs["name"], text(attrs.get("value")))
-    return entries.entry(node, attrs["path"], line, r"^\s*-?%s\s*=" % name, mode="0644")
+    line = f"{attrs['name']} = {text(attrs.get('value'))}"
+    return entries.entry(node, attrs["path"], line, rf"^\s*-?{name}\s*=", mode="0644")
 
 
 def _escaped(part: str) -> str:
@@ -65,8 +65,8 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     present = world.entry("sysctl", attrs["name"])
     if present is None:
         near = paths.nearest(attrs["name"], world.table("sysctl"))
-        help = "%s; require the kernel_module that brings it, or write running: false" % near
-        raise CheckError("the kernel of this host has no setting %s%s" % (attrs["name"], help))
+        help = f"{near}; require the kernel_module that brings it, or write running: false"
+        raise CheckError(f"the kernel of this host has no setting {attrs['name']}{help}")
     if present["value"] != text(attrs["value"]):
         actions.append(set_value(attrs["name"], text(attrs["value"])))
     return actions
@@ -91,5 +91,5 @@ def undo(node: Node, memory: records.SysctlMemory, world: World) -> ActionSpec:
     if present["value"] == text(attrs["value"]):
         spec.actions.append(set_value(attrs["name"], was))
     else:
-        spec.left.append("the running value of %s is now %s: it stays" % (attrs["name"], present["value"]))
+        spec.left.append(f"the running value of {attrs['name']} is now {present['value']}: it stays")
     return spec

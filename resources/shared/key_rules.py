@@ -41,9 +41,9 @@ def check_ini(attrs: records.Attrs) -> None:
     if hasattr(section, "reveal"):
         raise PublicSecret("put it into `value`", "section")
     if set("=:") & set(key) or key[0] in "#;[" or key != key.strip():
-        raise ValueError("key: %s can't be a key of an INI file" % show(key))
+        raise ValueError(f"key: {show(key)} can't be a key of an INI file")
     if set("[]") & set(section) or section != section.strip():
-        raise ValueError("section: %s can't be a section; write it without brackets" % show(section))
+        raise ValueError(f"section: {show(section)} can't be a section; write it without brackets")
     if isinstance(value, str) and (value != value.strip() or value.endswith("\\")):
         raise ValueError("value: an INI file can't keep spaces around a value, or a backslash at its end")
 
@@ -58,4 +58,4 @@ def check_simple(value: Any) -> None:
     items = value if hasattr(value, "__iter__") and not isinstance(value, str) and not hasattr(value, "reveal") else []
     for item in items:
         if not isinstance(item, (str, int, float)) and not hasattr(item, "reveal"):
-            raise ValueError("value: a list can't contain %s" % type_words(item))
+            raise ValueError(f"value: a list can't contain {type_words(item)}")

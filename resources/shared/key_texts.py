@@ -22,7 +22,7 @@ class NotEditable(StatecfgError):
     """
 
     def __init__(self, at: int | None, why: str) -> None:
-        Exception.__init__(self, why if at is None else "line %d: %s" % (at + 1, why))
+        Exception.__init__(self, why if at is None else f"line {at + 1}: {why}")
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -43,7 +43,7 @@ def equal(one: Any, other: Any) -> bool:
 
 def quoted_text(text: str) -> str:
     """Return a string in double quotes, for JSON, TOML and YAML."""
-    return _ESCAPED.sub(lambda found: "\\u%04x" % ord(found.group()), json.dumps(text, ensure_ascii=False))
+    return _ESCAPED.sub(lambda found: f"\\u{ord(found.group()):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def dotted(key: Sequence[str]) -> str:

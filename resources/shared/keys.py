@@ -69,7 +69,7 @@ def restore_key(
 def register(node_type: NodeType[...], editor: Any) -> None:
     """Let a node type manage keys with an editor. It claims the key, not the file: several nodes may edit one file."""
     EDITORS[node_type.name] = editor
-    node_type.claims(lambda attrs: ["key:%s: %s" % (attrs["path"], " ".join(names(node_type.name, attrs)))])
+    node_type.claims(lambda attrs: [f"key:{attrs['path']}: {' '.join(names(node_type.name, attrs))}"])
     node_type.check(check)
     node_type.remember(remember)
     node_type.undo(undo)
@@ -113,9 +113,9 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
             return [remove_key(path, form, key, attrs.get("backup"), attrs.get("validate"))]
         changes = not has(form, text, key, attrs["value"])
         if changes and not has(form, EDITORS[form].put(text, key, attrs["value"]), key, attrs["value"]):
-            raise CheckError("statecfg can't write this value into %s so that it reads it back" % path)
+            raise CheckError(f"statecfg can't write this value into {path} so that it reads it back")
     except NotEditable as why:
-        raise CheckError("%s: %s" % (path, why)) from None
+        raise CheckError(f"{path}: {why}") from None
 
     def write(**more: Any) -> Action:
         return set_key(path, form, key, attrs["value"], "value" in node.hides or None, **more)
@@ -149,11 +149,11 @@ def undo(node: Node, memory: records.KeyMemory, world: World) -> ActionSpec:
 
     def edit(text: str, left: list[str]) -> str:
         if former is None:
-            left.append("%s: the former text is unknown: the key %s stays" % (path, dotted(key)))
+            left.append(f"{path}: the former text is unknown: the key {dotted(key)} stays")
             return text
         new, changed = undone(text, _text(former), form, key, value, absent)
         if changed:
-            left.append("%s: others have changed the key %s: it stays" % (path, dotted(key)))
+            left.append(f"{path}: others have changed the key {dotted(key)}: it stays")
         return new
 
     def write(made: bool) -> Action:

@@ -129,7 +129,7 @@ def undo(node: Node, memory: records.LineMemory, world: World) -> ActionSpec:
     def edit(text: str, left: list[str]) -> str:
         masked = line is not None and lines.SECRET.search(line)
         if masked and len(lines.put_in(text, str(line), was)) > 1:
-            left.append("%s: statecfg does not know which line contained the secret: the lines stay" % path)
+            left.append(f"{path}: statecfg does not know which line contained the secret: the lines stay")
         return restored(text, line, was, last, one)
 
     return text_files.undo(node, memory, world, edit, lambda made: restore_lines(path, line, was, last, made, one))

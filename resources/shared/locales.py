@@ -108,15 +108,15 @@ def _deletion(world: World, name: str) -> list[Action]:
     """
     path = posixpath.join(DIRECTORY, listed(name))
     if world.stat(path) is not None:
-        raise CheckError("%s is not a generated locale; remove the package that brings it" % path)
+        raise CheckError(f"{path} is not a generated locale; remove the package that brings it")
     return [delete(name)]
 
 
 def _listing(node: Node, charset: str) -> Node:
     """Return the line of the locale in the list. A line that is commented out is used again."""
     name = re.escape(node.attrs["name"])
-    match = r"^\s*%s\s" % name if node.attrs.get("absent") else r"^\s*(#\s*)?%s\s+%s\s*$" % (name, re.escape(charset))
-    return entries.entry(node, LIST, "%s %s" % (node.attrs["name"], charset), match)
+    match = rf"^\s*{name}\s" if node.attrs.get("absent") else rf"^\s*(#\s*)?{name}\s+{re.escape(charset)}\s*$"
+    return entries.entry(node, LIST, f"{node.attrs['name']} {charset}", match)
 
 
 def _file(world: World) -> str:
@@ -128,8 +128,8 @@ def _file(world: World) -> str:
 
 def _default(node: Node, variable: str, path: str) -> Node:
     """Return the line of a variable in the file with the default locale."""
-    line = "%s=%s" % (variable, node.attrs["name"])
-    return entries.entry(node, path, line, r"^\s*%s\s*=" % variable, mode="0644")
+    line = f"{variable}={node.attrs['name']}"
+    return entries.entry(node, path, line, rf"^\s*{variable}\s*=", mode="0644")
 
 
 def remember(node: Node, world: World) -> system_records.LocaleMemory:

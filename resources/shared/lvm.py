@@ -30,7 +30,7 @@ def _rows(host: World, program: str, kind: str, *columns: str) -> list[dict[str,
         rows = json.loads(probe.text)["report"][0][kind]
         return [{column: row[column] for column in columns} for row in rows]
     except (ValueError, LookupError, TypeError) as problem:
-        raise CheckError("%s does not list the volumes: %s" % (program, str(problem) or "no output")) from None
+        raise CheckError(f"{program} does not list the volumes: {str(problem) or 'no output'}") from None
 
 
 @table("lvm_device", volatile=True)
@@ -69,10 +69,10 @@ def volumes(host: World) -> dict[str, dict[str, Any]]:
     for row in rows:
         column = {"s": "origin", "S": "origin", "v": "pool_lv", "V": "pool_lv"}.get(row["lv_attr"][:1])
         if column is not None and row[column]:
-            base = "%s/%s" % (row["vg_name"], row[column].strip("[]"))
-            carried.setdefault(base, []).append("%s/%s" % (row["vg_name"], row["lv_name"]))
+            base = f"{row['vg_name']}/{row[column].strip('[]')}"
+            carried.setdefault(base, []).append(f"{row['vg_name']}/{row['lv_name']}")
     loaded: dict[str, dict[str, Any]] = {
-        "%s/%s" % (row["vg_name"], row["lv_name"]): {
+        f"{row['vg_name']}/{row['lv_name']}": {
             "size": int(row["lv_size"]),
             **({"open": True} if row["lv_attr"][5:6] == "o" else {}),
         }
@@ -101,7 +101,7 @@ def require_group(world: World, name: str) -> records.Fields:
     entry = world.entry("lvm_group", name)
     if entry is None:
         near = paths.nearest(name, world.table("lvm_group"))
-        raise CheckError("there is no volume group %s%s; declare it and require it" % (name, near))
+        raise CheckError(f"there is no volume group {name}{near}; declare it and require it")
     return entry
 
 

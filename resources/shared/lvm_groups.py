@@ -16,7 +16,7 @@ EXTENT = 4 << 20  # bytes; LVM's default
 @op(turn="lvm")
 def create_group(machine: Machine, name: str, devices: list[str], extent: int | None = None) -> Result:
     """Create a volume group on empty devices. LVM refuses a device with other content."""
-    option = ["--physicalextentsize", "%db" % extent] if extent is not None else []
+    option = ["--physicalextentsize", f"{extent}b"] if extent is not None else []
     effect = {
         "lvm_group": {name: {"extent": extent or EXTENT, "free": None}},
         "lvm_device": {device: {"group": name} for device in devices},
@@ -98,7 +98,7 @@ def check(node: Node, world: World) -> list[Action]:
     ]
     if present is None:
         if not missing:
-            raise CheckError("LVM does not list the volume group %s, but its devices belong to it" % name)
+            raise CheckError(f"LVM does not list the volume group {name}, but its devices belong to it")
         extent = attrs.get("extent_size")
         return [create_group(name, missing, lvm.bytes_of(extent) if extent is not None else None)]
     return [extend_group(name, missing)] if missing else []
@@ -108,7 +108,7 @@ def _removal(attrs: records.Attrs, world: World) -> Action:
     inside = _inside(world.table("lvm_volume"), attrs["name"])
     used = [volume for volume in inside if (world.entry("lvm_volume", volume) or {}).get("open")]
     if used:
-        raise CheckError("%s is in use; unmount it first" % used[0])
+        raise CheckError(f"{used[0]} is in use; unmount it first")
     if inside and not attrs.get("remove_content"):
         text = "the volume group %s contains %s; remove_content: true removes the volumes with their data"
         raise CheckError(text % (attrs["name"], ", ".join(inside)))
@@ -123,11 +123,11 @@ def _is_free(world: World, path: str, name: str) -> bool:
     entry = world.entry("lvm_device", path)
     if entry is not None:
         if entry["group"] not in ("", name):
-            raise CheckError("%s belongs to the volume group %s" % (path, entry["group"]))
+            raise CheckError(f"{path} belongs to the volume group {entry['group']}")
         return not entry["group"]
     stat = world.stat(path)
     if stat is None:
-        raise CheckError("%s does not exist; attach the device" % path)
+        raise CheckError(f"{path} does not exist; attach the device")
     if stat.kind != "other":
         paths.refuse(path, stat, "a device")
     found, called = filesystems.content(world, path)
@@ -152,7 +152,7 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
     """Remove the new group if it contains no volumes, or take the new devices out of it. Volumes always stay."""
     attrs, name = node.attrs, node.attrs["name"]
     if attrs.get("absent"):
-        return ActionSpec(left=["the volume group %s stays removed" % name] if memory["exists"] else [])
+        return ActionSpec(left=[f"the volume group {name} stays removed"] if memory["exists"] else [])
     if world.entry("lvm_group", name) is None:
         return ActionSpec(_labels(memory, world, ""))
     ours = [path for path, group in memory["devices"].items() if group != name and _group(world, path) == name]
@@ -165,10 +165,10 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
             return ActionSpec(left=[text % (path, name) for path in ours])
         return ActionSpec([reduce_group(name, ours), *_labels(memory, world, name)])
     if inside:
-        return ActionSpec(left=["the volume group %s stays, because it contains %s" % (name, ", ".join(inside))])
+        return ActionSpec(left=[f"the volume group {name} stays, because it contains {', '.join(inside)}"])
     foreign = [path for path in _devices(world, name) if path not in ours]
     if foreign:
-        return ActionSpec(left=["the volume group %s stays, because others added %s" % (name, ", ".join(foreign))])
+        return ActionSpec(left=[f"the volume group {name} stays, because others added {', '.join(foreign)}"])
     return ActionSpec([remove_group(name, [], ours), *_labels(memory, world, name)])
 
 

@@ -22,7 +22,7 @@ UNUSED = 16 << 20  # bytes at the end of a volume that a file system may leave u
 
 def key(attrs: records.Attrs) -> str:
     """Return the key of a node's volume in the facet."""
-    return "%s/%s" % (attrs["volume_group"], attrs["name"])
+    return f"{attrs['volume_group']}/{attrs['name']}"
 
 
 def _effect(volume: str, fields: records.Fields | None) -> records.Effect:
@@ -43,7 +43,7 @@ def create_volume(machine: Machine, group: str, name: str, size: str) -> Result:
     fields = {"size": None if "%" in size else int(size[:-1])}
     # The place in the group is free. If a former volume left a signature there, LVM would ask before it wipes it.
     argv = ["lvcreate", "--yes", "--wipesignatures", "y", *option, "--name", name, "--", group]
-    return machine.run(argv, _effect("%s/%s" % (group, name), fields), timeout=lvm.TIMEOUT)
+    return machine.run(argv, _effect(f"{group}/{name}", fields), timeout=lvm.TIMEOUT)
 
 
 @op(turn="lvm")
@@ -55,7 +55,7 @@ def extend_volume(machine: Machine, volume: str, size: int, resize: bool) -> Res
     option = ["--resizefs"] if resize else []
     fields = {"size": size}
     return machine.run(
-        ["lvextend", *option, "--size", "%db" % size, "--", volume], _effect(volume, fields), timeout=3600.0
+        ["lvextend", *option, "--size", f"{size}b", "--", volume], _effect(volume, fields), timeout=3600.0
     )
 
 
@@ -75,7 +75,7 @@ def shrink_volume(machine: Machine, volume: str, size: int) -> Result:
 
     :param size: bytes
     """
-    argv = ["lvreduce", "--yes", "--resizefs", "--size", "%db" % size, "--", volume]
+    argv = ["lvreduce", "--yes", "--resizefs", "--size", f"{size}b", "--", volume]
     return machine.run(argv, _effect(volume, {"size": size}), timeout=3600.0)
 
 
@@ -104,7 +104,7 @@ def check(node: Node, world: World) -> list[Action]:
         text = "%s needs %d MiB more, and the volume group %s has %d MiB left; add a device to the group"
         raise CheckError(text % (volume, more >> 20, attrs["volume_group"], group["free"] >> 20))
     if now is None:
-        return [create_volume(attrs["volume_group"], attrs["name"], "%db" % wanted)]
+        return [create_volume(attrs["volume_group"], attrs["name"], f"{wanted}b")]
     resize = bool(attrs.get("resize_filesystem", True))
     if now["size"] is None:
         return []
@@ -136,7 +136,7 @@ def _left_behind(world: World, volume: str, size: int) -> bool:
     numbers = [int(match[1]) for match in found if match is not None]
     if probe.status or len(numbers) != 2:
         message = probe.errors.decode("utf-8", "replace").strip() or "no size"
-        raise CheckError("%s can't read the file system on %s: %s" % (argv[0], path, message))
+        raise CheckError(f"{argv[0]} can't read the file system on {path}: {message}")
     return numbers[0] * numbers[1] + UNUSED < size
 
 
@@ -147,11 +147,11 @@ def _rounded(size: int, extent: int) -> int:
 
 def _removal(attrs: records.Attrs, volume: str, now: records.Fields) -> Action:
     if now.get("open"):
-        raise CheckError("%s is in use; unmount it first" % volume)
+        raise CheckError(f"{volume} is in use; unmount it first")
     if now.get("carries"):
-        raise CheckError("LVM would also remove %s with %s; remove them first" % (", ".join(now["carries"]), volume))
+        raise CheckError(f"LVM would also remove {', '.join(now['carries'])} with {volume}; remove them first")
     if not attrs.get("remove_content"):
-        raise CheckError("%s may contain data; remove_content: true removes it with its data" % volume)
+        raise CheckError(f"{volume} may contain data; remove_content: true removes it with its data")
     return remove_volume(volume)
 
 
@@ -167,18 +167,16 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
     attrs, volume, was = node.attrs, key(node.attrs), memory["size"]
     now = world.entry("lvm_volume", volume)
     if attrs.get("absent"):
-        return ActionSpec(
-            left=["%s stays removed: its data is gone" % volume] if was is not None and now is None else []
-        )
+        return ActionSpec(left=[f"{volume} stays removed: its data is gone"] if was is not None and now is None else [])
     if now is None:
         return ActionSpec()
     if was is not None:
         changed = now["size"] != was
-        return ActionSpec(left=["%s keeps its new size: another one could destroy data" % volume] if changed else [])
+        return ActionSpec(left=[f"{volume} keeps its new size: another one could destroy data"] if changed else [])
     if now.get("open"):
-        return ActionSpec(left=["%s stays, because it is in use" % volume])
+        return ActionSpec(left=[f"{volume} stays, because it is in use"])
     if now.get("carries"):
-        return ActionSpec(left=["%s stays, because %s need it" % (volume, ", ".join(now["carries"]))])
+        return ActionSpec(left=[f"{volume} stays, because {', '.join(now['carries'])} need it"])
     if not attrs.get("remove_content"):
-        return ActionSpec(left=["%s stays, because it may contain data; lvremove removes it" % volume])
+        return ActionSpec(left=[f"{volume} stays, because it may contain data; lvremove removes it"])
     return ActionSpec([remove_volume(volume)])

@@ -44,7 +44,7 @@ def command(socket: str) -> list[str]:
 
 def name(text: str) -> str:
     """Return a quoted name for SQL."""
-    return "`%s`" % text.replace("`", "``")
+    return f"`{text.replace('`', '``')}`"
 
 
 def literal(text: str) -> str:
@@ -54,7 +54,7 @@ def literal(text: str) -> str:
 
 def account(user: str, host: str) -> str:
     """Return an account for SQL."""
-    return "%s@%s" % (literal(user), literal(host))
+    return f"{literal(user)}@{literal(host)}"
 
 
 def _sockets(host: World) -> Iterator[str]:
@@ -63,7 +63,7 @@ def _sockets(host: World) -> Iterator[str]:
         stat = host.stat(directory)
         for entry in host.listdir(directory) if stat is not None and stat.kind == "directory" else ():
             if entry.endswith(".sock") and entry != "mysqlx.sock":  # the latter has another protocol
-                yield "%s/%s" % (directory, entry)
+                yield f"{directory}/{entry}"
 
 
 def _told(host: World, socket: str, sql: str) -> list[dict[str, Any]]:
@@ -108,7 +108,7 @@ def _accounts(rows: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]
     for row in rows:
         if "account" in row and not (row["host"] == "" and row["user"]):
             data = row["account"]
-            yield "%s@%s" % (row["user"], row["host"]), json.loads(data) if isinstance(data, str) else data
+            yield f"{row['user']}@{row['host']}", json.loads(data) if isinstance(data, str) else data
 
 
 @table("mariadb", volatile=True)
@@ -143,7 +143,7 @@ def passwords(host: Any) -> dict[str, records.Fields]:
 
 def key(object_type: str, name: str, socket: str) -> str:
     """Return the key of a server, user or database in its facet."""
-    return "%s%s on %s" % (object_type, " " + name if name else "", socket)
+    return f"{object_type}{' ' + name if name else ''} on {socket}"
 
 
 def server(world: World, socket: str) -> records.Fields:
@@ -171,7 +171,7 @@ def require(world: World, object_type: str, name: str, socket: str) -> records.F
         start, end = object_type + " ", " on " + socket
         names = [each for each in world.table("mariadb") if each.startswith(start) and each.endswith(end)]
         near = nearest(name, [each[len(start) : -len(end)] for each in names])
-        raise CheckError("%s %s does not exist in MariaDB%s; declare it and require it" % (object_type, name, near))
+        raise CheckError(f"{object_type} {name} does not exist in MariaDB{near}; declare it and require it")
     return entry
 
 

@@ -16,7 +16,7 @@ FIELDS = {"character_set": "CHARACTER SET", "collate": "COLLATE"}
 
 
 def _change(machine: Machine, verb: str, database: str, socket: str, fields: records.Fields) -> Result:
-    words = ["%s %s" % (FIELDS[field], fields[field]) for field in FIELDS if fields.get(field) is not None]
+    words = [f"{FIELDS[field]} {fields[field]}" for field in FIELDS if fields.get(field) is not None]
     sql = " ".join([verb, "DATABASE", name(database), *words])
     return mariadb.run(machine, socket, sql, {"mariadb": {key("database", database, socket): fields}})
 
@@ -37,7 +37,7 @@ def alter_database(machine: Machine, database: str, socket: str, fields: records
 def drop_database(machine: Machine, database: str, socket: str) -> Result:
     """Remove a database with its content."""
     effect = {"mariadb": {key("database", database, socket): None}}
-    return mariadb.run(machine, socket, "DROP DATABASE %s" % name(database), effect)
+    return mariadb.run(machine, socket, f"DROP DATABASE {name(database)}", effect)
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
@@ -68,9 +68,9 @@ def content(world: World, socket: str, database: str) -> str:
 
     :raises CheckError: if it can't be read
     """
-    sql = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s" % literal(database)  # noqa: S608  # it is quoted
+    sql = f"SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {literal(database)}"  # noqa: S608  # it is quoted
     count = mariadb.count(world, socket, sql, "the content of the database " + database)
-    return "%d tables and views" % count if count else ""
+    return f"{count} tables and views" if count else ""
 
 
 def remember(node: Node, world: World) -> records.EntryMemory:
@@ -85,7 +85,7 @@ def undo(node: Node, memory: records.EntryMemory, world: World) -> ActionSpec:
     mariadb.server(world, socket)
     entry = world.entry("mariadb", key("database", database, socket))
     if attrs.get("absent"):
-        left = ["the database %s is not restored: statecfg does not record its content" % database]
+        left = [f"the database {database} is not restored: statecfg does not record its content"]
         return ActionSpec(left=left if was is not None and entry is None else [])
     if entry is None:
         return ActionSpec()

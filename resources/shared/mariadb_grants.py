@@ -60,7 +60,7 @@ def _require(attrs: records.Attrs, server: records.Fields) -> None:
     known = _known(attrs, server)
     for word in privileges(attrs, server):
         if word not in known and word != OPTION:
-            raise CheckError("statecfg can't grant %s on this server%s" % (word, nearest(word, known)))
+            raise CheckError(f"statecfg can't grant {word} on this server{nearest(word, known)}")
 
 
 def held(attrs: records.Attrs, world: World) -> dict[str, list[str]]:
@@ -71,14 +71,14 @@ def held(attrs: records.Attrs, world: World) -> dict[str, list[str]]:
     """
     what = object_type(attrs)
     view, column = _VIEWS[what]
-    grantee = "'%s'@'%s'" % (attrs["user"], attrs["host"])
-    rules = ["GRANTEE = BINARY %s" % literal(grantee)]
+    grantee = f"'{attrs['user']}'@'{attrs['host']}'"
+    rules = [f"GRANTEE = BINARY {literal(grantee)}"]
     if what == "database":
         both = sorted({attrs["database"], pattern(attrs["database"])})
-        rules.append("TABLE_SCHEMA IN (%s)" % ", ".join(map(literal, both)))
+        rules.append(f"TABLE_SCHEMA IN ({', '.join(map(literal, both))})")
     elif what == "tables":
-        rules.append("TABLE_SCHEMA = %s" % literal(attrs["database"]))
-        rules.append("TABLE_NAME IN (%s)" % ", ".join(map(literal, attrs["tables"])))
+        rules.append(f"TABLE_SCHEMA = {literal(attrs['database'])}")
+        rules.append(f"TABLE_NAME IN ({', '.join(map(literal, attrs['tables']))})")
     sql = "SELECT JSON_ARRAY(%s, PRIVILEGE_TYPE, IS_GRANTABLE) FROM information_schema.%s WHERE %s"
     sql %= (column, view, " AND ".join(rules))
     answer = mariadb.told(world, attrs["socket"], sql, "the privileges of the user " + _user(attrs))
@@ -93,7 +93,7 @@ def held(attrs: records.Attrs, world: World) -> dict[str, list[str]]:
 def _target(attrs: Mapping[str, str], what: str, each: str) -> str:
     if what == "global":
         return "*.*"
-    return "%s.*" % name(each) if what == "database" else "%s.%s" % (name(attrs["database"]), name(each))
+    return f"{name(each)}.*" if what == "database" else f"{name(attrs['database'])}.{name(each)}"
 
 
 @op(turn="mariadb")
@@ -106,10 +106,8 @@ def change_privileges(
     :param grant: objects with privileges
     """
     where, who = {"database": database}, account(user, host)
-    sql = ["GRANT %s ON %s TO %s;" % (", ".join(words), _target(where, kind, str(each)), who) for each, words in grant]
-    sql += [
-        "REVOKE %s ON %s FROM %s;" % (", ".join(words), _target(where, kind, str(each)), who) for each, words in revoke
-    ]
+    sql = [f"GRANT {', '.join(words)} ON {_target(where, kind, str(each))} TO {who};" for each, words in grant]
+    sql += [f"REVOKE {', '.join(words)} ON {_target(where, kind, str(each))} FROM {who};" for each, words in revoke]
     return mariadb.run(machine, socket, "\n".join(sql), {"unknown": [mariadb.GRANTS]})
 
 
@@ -156,11 +154,11 @@ def _require_tables(attrs: records.Attrs, world: World) -> None:
     for each in attrs["tables"]:
         if each not in present:
             near = nearest(each, present)
-            raise CheckError("table %s does not exist in the database %s%s" % (each, attrs["database"], near))
+            raise CheckError(f"table {each} does not exist in the database {attrs['database']}{near}")
 
 
 def _user(attrs: records.Attrs) -> str:
-    return "%s@%s" % (attrs["user"], attrs["host"])
+    return f"{attrs['user']}@{attrs['host']}"
 
 
 def _exists(attrs: records.Attrs, world: World) -> bool:

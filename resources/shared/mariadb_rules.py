@@ -47,13 +47,13 @@ def check_database(attrs: Mapping[str, Any]) -> None:
     check_socket(attrs)
     check_name(attrs["name"], "name")
     if attrs["name"].lower() in SYSTEM:
-        raise ValueError("the server needs the database %s" % attrs["name"])
+        raise ValueError(f"the server needs the database {attrs['name']}")
     for word in ("character_set", "collate"):
         if attrs.get(word) is not None and not re.fullmatch("[a-z0-9_]+", attrs[word]):
             raise Wrong(f"{word}: {show(attrs[word])} is not a name of MariaDB", "write a name such as utf8mb4")
     charset, collate = attrs.get("character_set"), attrs.get("collate")
     if charset and collate and collate != charset and not collate.startswith((charset + "_", "uca1400_")):
-        raise ValueError("the collation %s does not belong to the character set %s" % (collate, charset))
+        raise ValueError(f"the collation {collate} does not belong to the character set {charset}")
 
 
 def check_user(attrs: Mapping[str, Any]) -> None:
@@ -70,7 +70,7 @@ def check_user(attrs: Mapping[str, Any]) -> None:
         raise ValueError("max_connections is a number from 0, which means no limit")
     if attrs["host"].lower() == "localhost" and attrs["name"] in ACCOUNTS:
         if attrs.get("absent") or attrs.get("locked"):
-            raise ValueError("the server needs the user %s@localhost" % attrs["name"])
+            raise ValueError(f"the server needs the user {attrs['name']}@localhost")
         if attrs["name"] == "root" and attrs.get("password") is not None and not attrs.get("unix_socket"):
             raise Wrong("statecfg logs in as root@localhost through the socket", "add unix_socket: true")
         if attrs["name"] == "root" and attrs.get("require_tls"):

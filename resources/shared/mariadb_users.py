@@ -25,30 +25,30 @@ def digest(password: str) -> str:
 
 
 def _options(fields: records.Fields) -> str:
-    words = ["REQUIRE %s" % _TLS[fields["tls"]]] if fields.get("tls") is not None else []
+    words = [f"REQUIRE {_TLS[fields['tls']]}"] if fields.get("tls") is not None else []
     if fields.get("max_connections") is not None:
-        words.append("WITH MAX_USER_CONNECTIONS %d" % fields["max_connections"])
+        words.append(f"WITH MAX_USER_CONNECTIONS {fields['max_connections']}")
     if fields.get("locked") is not None:
         words.append("ACCOUNT LOCK" if fields["locked"] else "ACCOUNT UNLOCK")
     return " ".join(words)
 
 
 def _effect(user: str, host: str, socket: str, fields: Mapping[str, object] | None) -> records.Effect:
-    return {"mariadb": {key("user", "%s@%s" % (user, host), socket): dict(fields) if fields is not None else None}}
+    return {"mariadb": {key("user", f"{user}@{host}", socket): dict(fields) if fields is not None else None}}
 
 
 @op(turn="mariadb")
 def create_user(machine: Machine, user: str, host: str, socket: str, fields: records.Fields) -> Result:
     """Create a user who can't log in yet."""
-    method = "IDENTIFIED VIA %s USING 'invalid'" % mariadb.NATIVE
-    sql = "CREATE USER %s %s %s" % (account(user, host), method, _options(fields))
+    method = f"IDENTIFIED VIA {mariadb.NATIVE} USING 'invalid'"
+    sql = f"CREATE USER {account(user, host)} {method} {_options(fields)}"
     return mariadb.run(machine, socket, sql, _effect(user, host, socket, {**_NEW, **fields}))
 
 
 @op(turn="mariadb")
 def alter_user(machine: Machine, user: str, host: str, socket: str, fields: records.Fields) -> Result:
     """Change attributes of a user."""
-    sql = "ALTER USER %s %s" % (account(user, host), _options(fields))
+    sql = f"ALTER USER {account(user, host)} {_options(fields)}"
     return mariadb.run(machine, socket, sql, _effect(user, host, socket, fields))
 
 
@@ -56,7 +56,7 @@ def alter_user(machine: Machine, user: str, host: str, socket: str, fields: reco
 def drop_user(machine: Machine, user: str, host: str, socket: str) -> Result:
     """Remove a user."""
     effect = {**_effect(user, host, socket, None), "unknown": [mariadb.GRANTS]}
-    return mariadb.run(machine, socket, "DROP USER %s" % account(user, host), effect)
+    return mariadb.run(machine, socket, f"DROP USER {account(user, host)}", effect)
 
 
 @op(turn="mariadb")
@@ -67,12 +67,12 @@ def set_login(
 
     :param login: `password`, `unix_socket`, or both
     """
-    stored = {"password": "%s USING %s" % (mariadb.NATIVE, literal(digest(password or "")))}
+    stored = {"password": f"{mariadb.NATIVE} USING {literal(digest(password or ''))}"}
     methods = " OR ".join(stored.get(method, method) for method in login) or mariadb.NATIVE + " USING 'invalid'"
     effect = dict(_effect(user, host, socket, {"login": login}))
     if password is not None:
-        effect["mariadb_passwords"] = {key("user", "%s@%s" % (user, host), socket): {"password": "new"}}
-    return mariadb.run(machine, socket, "ALTER USER %s IDENTIFIED VIA %s" % (account(user, host), methods), effect)
+        effect["mariadb_passwords"] = {key("user", f"{user}@{host}", socket): {"password": "new"}}
+    return mariadb.run(machine, socket, f"ALTER USER {account(user, host)} IDENTIFIED VIA {methods}", effect)
 
 
 def _wanted(attrs: records.Attrs) -> records.Fields:
@@ -126,13 +126,13 @@ def _matches(attrs: records.Attrs, world: World) -> bool:
         return True
     entry = world.entry("mariadb_passwords", _key(attrs))
     if entry is None:
-        raise mariadb.unreadable("the password of the user %s@%s" % (attrs["name"], attrs["host"]), "the query failed")
+        raise mariadb.unreadable(f"the password of the user {attrs['name']}@{attrs['host']}", "the query failed")
     stored = entry.get("digest")
     return stored is not None and hmac.compare_digest(stored, digest(attrs["password"]))
 
 
 def _key(attrs: records.Attrs) -> str:
-    return key("user", "%s@%s" % (attrs["name"], attrs["host"]), attrs["socket"])
+    return key("user", f"{attrs['name']}@{attrs['host']}", attrs["socket"])
 
 
 def remember(node: Node, world: World) -> memories.MariadbUserMemory:
@@ -145,11 +145,11 @@ def undo(node: Node, memory: memories.MariadbUserMemory, world: World) -> Action
     """Remove a user that the node created, or restore what it changed."""
     attrs, was = node.attrs, memory["entry"]
     who: tuple[str, str, str] = (attrs["name"], attrs["host"], attrs["socket"])
-    shown = "%s@%s" % (attrs["name"], attrs["host"])
+    shown = f"{attrs['name']}@{attrs['host']}"
     mariadb.server(world, attrs["socket"])
     entry = world.entry("mariadb", _key(attrs))
     if attrs.get("absent"):
-        left = ["the user %s is not restored: statecfg does not record passwords" % shown] if was and not entry else []
+        left = [f"the user {shown} is not restored: statecfg does not record passwords"] if was and not entry else []
         return ActionSpec(left=left)
     if entry is None:
         return ActionSpec()
@@ -161,12 +161,12 @@ def undo(node: Node, memory: memories.MariadbUserMemory, world: World) -> Action
     left = []
     if wrong.get("tls") == "specified":
         del wrong["tls"]
-        left.append("the user %s no longer has its rules for certificates: statecfg does not record them" % shown)
+        left.append(f"the user {shown} no longer has its rules for certificates: statecfg does not record them")
     actions = [alter_user(*who, wrong)] if wrong else []
     if memory["login"] and was["login"] in ([], ["unix_socket"]):
         actions += [set_login(*who, was["login"])] if entry["login"] != was["login"] else []
     elif memory["login"]:
-        left.append("the login of the user %s stays: statecfg does not record passwords" % shown)
+        left.append(f"the login of the user {shown} stays: statecfg does not record passwords")
     return ActionSpec(actions, left=left)
 
 
@@ -175,8 +175,8 @@ def _defines(world: World, attrs: records.Attrs) -> int:
 
     :raises CheckError: if they can't be read
     """
-    definer = literal("%s@%s" % (attrs["name"], attrs["host"]))
+    definer = literal(f"{attrs['name']}@{attrs['host']}")
     tables = ("VIEWS", "ROUTINES", "TRIGGERS", "EVENTS")
-    counts = ["(SELECT COUNT(*) FROM information_schema.%s WHERE DEFINER = %s)" % (each, definer) for each in tables]  # noqa: S608  # it is quoted
-    what = "what runs with the rights of the user %s@%s" % (attrs["name"], attrs["host"])
-    return mariadb.count(world, attrs["socket"], "SELECT %s" % " + ".join(counts), what)
+    counts = [f"(SELECT COUNT(*) FROM information_schema.{each} WHERE DEFINER = {definer})" for each in tables]  # noqa: S608  # it is quoted
+    what = f"what runs with the rights of the user {attrs['name']}@{attrs['host']}"
+    return mariadb.count(world, attrs["socket"], f"SELECT {' + '.join(counts)}", what)

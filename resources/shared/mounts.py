@@ -34,7 +34,7 @@ def plain(text: str) -> str:
 
 def escaped(text: str) -> str:
     """Return a string as fstab(5) writes it in a field."""
-    return re.sub(r"[\s\\#]", lambda found: "\\%03o" % ord(found[0]), text)
+    return re.sub(r"[\s\\#]", lambda found: f"\\{ord(found[0]):03o}", text)
 
 
 @op(name="mount", turn="mounts")
@@ -73,7 +73,7 @@ def _entry(node: Node) -> Node:
     options = ",".join(attrs.get("mount_options") or ()) or "defaults"
     fields = [attrs.get("source") or "", attrs["path"], attrs.get("fstype") or "", options]
     line = " ".join([*map(escaped, fields), "0", str(attrs.get("check_order") or 0)])
-    return entries.entry(node, FSTAB, line, r"^\s*[^#\s]\S*\s+%s/?\s" % re.escape(escaped(attrs["path"])), mode="0644")
+    return entries.entry(node, FSTAB, line, rf"^\s*[^#\s]\S*\s+{re.escape(escaped(attrs['path']))}/?\s", mode="0644")
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
@@ -116,7 +116,7 @@ def undo(node: Node, memory: records.MountMemory, world: World) -> ActionSpec:
             source, fstype = memory["lines"][-1]["text"].split()[0:3:2]
             spec.actions.append(mount(path, plain(source), fstype))
         elif memory["mounted"] and present is None:
-            spec.left.append("%s was mounted without a line in %s: it stays unmounted" % (path, FSTAB))
+            spec.left.append(f"{path} was mounted without a line in {FSTAB}: it stays unmounted")
     elif present is not None and not memory["mounted"] and attrs.get("mounted", True):
         spec.actions.insert(0, unmount(path))
     elif present is not None and spec.actions and memory["lines"]:

@@ -43,7 +43,7 @@ def tables(host: World) -> dict[str, records.Fields]:
         return {}
     probe = host.probe(["nft", "--stateless", "list", "ruleset"])
     if probe.status:
-        raise CheckError("nft does not print the running rules: %s" % first_line(probe.errors))
+        raise CheckError(f"nft does not print the running rules: {first_line(probe.errors)}")
     found = re.finditer(r"^table (\S+ \S+) \{\n.*?^\}\n", probe.text, re.M | re.S)
     return {table[1]: {"content": Blob.of(_listing(table[0]))} for table in found}
 
@@ -72,7 +72,7 @@ def running(world: World, family: str, name: str) -> bytes | None:
 
     :raises CheckError: if nft does not print the tables
     """
-    entry = world.entry("nftables", "%s %s" % (family, name))
+    entry = world.entry("nftables", f"{family} {name}")
     return Blob.of(entry["content"]).read() if entry is not None else None
 
 
@@ -86,7 +86,7 @@ def tried(world: World, content: bytes, family: str, name: str) -> bytes:
     if probe.status:
         message = probe.errors.decode("utf-8", "replace").strip()
         help = "; name interfaces with iifname and oifname" if "Interface does not exist" in message else ""
-        raise CheckError("nft refuses the rules: %s%s" % (message.replace("/dev/stdin:", "line ") or "no output", help))
+        raise CheckError(f"nft refuses the rules: {message.replace('/dev/stdin:', 'line ') or 'no output'}{help}")
     return _listing(probe.text)
 
 
@@ -96,7 +96,7 @@ def load(machine: Machine, path: str, family: str, name: str, content: Blob) -> 
 
     :param content: the table as nft will print it
     """
-    effect = {"nftables": {"%s %s" % (family, name): {"content": content}}}
+    effect = {"nftables": {f"{family} {name}": {"content": content}}}
     return machine.run(["nft", "--file", path], effect, timeout=TIMEOUT)
 
 
@@ -106,14 +106,14 @@ def load_former(machine: Machine, family: str, name: str, content: Blob) -> Resu
 
     :param content: the table as nft prints it
     """
-    effect = {"nftables": {"%s %s" % (family, name): {"content": content}}}
+    effect = {"nftables": {f"{family} {name}": {"content": content}}}
     return machine.run(["nft", "--file", "-"], effect, timeout=TIMEOUT, input=_again(family, name, content.read()))
 
 
 @op(turn="nftables")
 def delete_table(machine: Machine, family: str, name: str) -> Result:
     """Delete the running table with its rules."""
-    effect = {"nftables": {"%s %s" % (family, name): None}}
+    effect = {"nftables": {f"{family} {name}": None}}
     return machine.run(["nft", "delete", "table", family, name], effect, timeout=TIMEOUT)
 
 
@@ -132,7 +132,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     require_program(world)
     runs = attrs.get("running", True)
     if attrs.get("absent"):
-        here = runs and world.entry("nftables", "%s %s" % (family, name)) is not None
+        here = runs and world.entry("nftables", f"{family} {name}") is not None
         return [*drop_ins.check(node, nodes, world), *([delete_table(family, name)] if here else [])]
     _require_include(world, path)
     wanted = tried(world, Blob.of(attrs["content"]).read(), family, name)
@@ -158,7 +158,7 @@ def _require_include(world: World, path: str) -> None:
         texts = {main: world.read(main).decode("utf-8", "replace") for main in MAIN if world.stat(main) is not None}
     except Unknown:
         return
-    included = r'^\s*include\s+"%s/(\*|\*\.nft|%s)?"' % (re.escape(DIRECTORY), re.escape(posixpath.basename(path)))
+    included = rf'^\s*include\s+"{re.escape(DIRECTORY)}/(\*|\*\.nft|{re.escape(posixpath.basename(path))})?"'
     if not any(re.search(included, text, re.M) for text in texts.values()):
         help = 'add the line include "%s/*.nft" at its end with line_in_file, and require that node'
         main = next(iter(texts), MAIN[0])
@@ -204,7 +204,7 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
     if now == former:
         return spec
     if (Blob.of(now).sha256 if now is not None else None) != memory.get("ours"):
-        spec.left.append("others changed the table %s %s: it stays" % (family, name))
+        spec.left.append(f"others changed the table {family} {name}: it stays")
     elif former is None:
         spec.actions.append(delete_table(family, name))
     else:
@@ -214,7 +214,7 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
 
 def _again(family: str, name: str, former: bytes | None) -> bytes:
     """Return what replaces a table by a former one, or deletes it."""
-    key = ("%s %s" % (family, name)).encode()
+    key = f"{family} {name}".encode()
     return b"table %s\ndelete table %s\n%s" % (key, key, former or b"")
 
 

@@ -74,7 +74,7 @@ def installed(attrs: records.Attrs, world: World) -> str | None:
     except (OSError, ValueError, AttributeError):
         version = None
     if not isinstance(version, str):
-        raise CheckError("%s is not a package of npm: it has no package.json with a version" % path)
+        raise CheckError(f"{path} is not a package of npm: it has no package.json with a version")
     return version
 
 
@@ -111,7 +111,7 @@ def undo(node: Node, memory: memories.NpmMemory, world: World) -> ActionSpec:
         return ActionSpec()
     wanted = attrs.get("version")
     if wanted is not None and now is not None and now != wanted:
-        return ActionSpec(left=["%s stays at %s: others installed it after this node" % (attrs["name"], now)])
+        return ActionSpec(left=[f"{attrs['name']} stays at {now}: others installed it after this node"])
     if was is not None:
         return ActionSpec([_install({**attrs, "timeout": attrs.get("timeout") or 600.0}, was, now)])
     return ActionSpec([uninstall(attrs["name"], attrs["prefix"], str(now), attrs.get("user"))])

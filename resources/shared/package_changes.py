@@ -40,7 +40,7 @@ class Recorder:
             return result
         was, now = self.before, versions(self.machine)
         names = sorted(name for name in {*was, *now} if was.get(name) != now.get(name))
-        said = {name: "%s %s" % (was.get(name, ""), now.get(name, "")) for name in names}
+        said = {name: f"{was.get(name, '')} {now.get(name, '')}" for name in names}
         return {**result, "said": said} if said else result
 
 
@@ -127,16 +127,16 @@ def kept(world: World, before: Mapping[str, str], changed: Changes) -> list[str]
     for name, (was, new) in sorted(changed.items()):
         there = now.get(name, "")
         if there and there not in (was, new):
-            done = "installed %s" % new if new else "removed it"
-            messages.append("%s stays at %s: others installed it after this node %s" % (name, there, done))
+            done = f"installed {new}" if new else "removed it"
+            messages.append(f"{name} stays at {there}: others installed it after this node {done}")
         elif was and new and not there:
-            messages.append("%s is not installed again: others removed it" % name)
+            messages.append(f"{name} is not installed again: others removed it")
     names = [name for name, version in sorted(before.items()) if now.get(name, version) != version]
-    others = ["%s (%s)" % (name, now[name]) for name in names if name not in changed]
+    others = [f"{name} ({now[name]})" for name in names if name not in changed]
     if others:
         shown, more = others[: package_transaction.SHOWN], len(others) - package_transaction.SHOWN
-        shown += ["%d more" % more] if more > 0 else []
+        shown += [f"{more} more"] if more > 0 else []
         stays = "stay: the ledger has no record that this node upgraded them"
         stays = stays if len(others) > 1 else "stays: the ledger has no record that this node upgraded it"
-        messages.append("%s %s" % (" and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]])), stays))
+        messages.append(f"{' and '.join(filter(None, [', '.join(shown[:-1]), shown[-1]]))} {stays}")
     return messages

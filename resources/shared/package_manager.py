@@ -106,7 +106,7 @@ def package_manager(host: Any) -> dict[str, records.Fields]:
     for name in (*names, *DATABASES):
         if any(host.stat(path) is not None for path in DATABASES[name]):
             return {"host": {"name": name}}
-    raise CheckError("statecfg finds no package manager on this host; it knows %s" % ", ".join(DATABASES))
+    raise CheckError(f"statecfg finds no package manager on this host; it knows {', '.join(DATABASES)}")
 
 
 def manager(world: World) -> Manager:

@@ -176,7 +176,7 @@ class PackageRemoval:
         if self.instead and name == max(self.removed):
             item["instead"] = self.instead
             shown = ", ".join(sorted(self.instead))
-            left.append("%s is installed as a replacement: remaining packages need one" % shown)
+            left.append(f"{shown} is installed as a replacement: remaining packages need one")
         marks = self._add_replaced(name, item, left)
         left += package_units.add_units(self.world, [*items, item])
         for each in (*items, item):
@@ -197,9 +197,9 @@ class PackageRemoval:
             if other in back and auto:
                 marks.append(self.manager.mark_automatic(other))
             if other in back and back[other] != version:
-                left.append("%s had version %s: version %s is installed again" % (other, version, back[other]))
+                left.append(f"{other} had version {version}: version {back[other]} is installed again")
             elif other not in back and "version" not in (self.world.entry("packages", other) or {}):
-                left.append("%s, which %s replaced, is no longer available: it stays removed" % (other, name))
+                left.append(f"{other}, which {name} replaced, is no longer available: it stays removed")
         return marks
 
     def _last(self, name: str, lists: Mapping[str, Container[str]]) -> str:
@@ -213,8 +213,8 @@ class PackageRemoval:
         if not self.world.entry("automatic", name):
             actions.append(self.manager.mark_automatic(name))  # then it is removed with the last package that needs it
         if needers and all(other in self.later for other in needers):
-            return ActionSpec(actions, left=["%s is removed with %s, which needs it" % (name, _all(needers))])
-        return ActionSpec(actions, left=["%s stays: %s" % (name, _needed_by(needers))])
+            return ActionSpec(actions, left=[f"{name} is removed with {_all(needers)}, which needs it"])
+        return ActionSpec(actions, left=[f"{name} stays: {_needed_by(needers)}"])
 
     def _kept(self, name: str) -> Iterable[str]:
         """Yield a message for each package that came with this one and stays, with the reason."""
@@ -234,7 +234,7 @@ class PackageRemoval:
                 why = "it is marked as manually installed"
                 if self.world.entry("automatic", other):
                     why = "the package manager still counts it as needed"
-            yield "%s, which came with %s, stays: %s" % (other, name, why)
+            yield f"{other}, which came with {name}, stays: {why}"
 
     def _upgraded(self, name: str) -> Iterable[str]:
         """Yield a message for each package that was upgraded for this one and keeps its new version."""
@@ -244,17 +244,17 @@ class PackageRemoval:
             now = (self.world.entry("packages", other) or {}).get("version")
             reported = self._last(other, lists) == name and "package:" + other not in self.kept_identities
             if reported and now not in (None, was) and other not in memories:
-                yield "%s, which was upgraded for %s, stays at %s (it was %s)" % (other, name, now, was)
+                yield f"{other}, which was upgraded for {name}, stays at {now} (it was {was})"
 
 
 def _all(names: list[str]) -> str:
     shown = names[: package_transaction.SHOWN]
     more = len(names) - len(shown)
-    return " and ".join([", ".join(shown)] + (["%d more" % more] if more else []))
+    return " and ".join([", ".join(shown)] + ([f"{more} more"] if more else []))
 
 
 def _needed_by(names: list[str]) -> str:
-    return "%s %s it" % (_all(names), "needs" if len(names) == 1 else "need")
+    return f"{_all(names)} {'needs' if len(names) == 1 else 'need'} it"
 
 
 def undo(

@@ -34,9 +34,9 @@ def context(world: World, brought: Container[str]) -> str:
     lines = []
     for name, entry in sorted(world.table("packages").items()):
         if "version" not in entry:
-            lines.append("%s %s" % (name, CONFIGURED))
+            lines.append(f"{name} {CONFIGURED}")
         elif name not in brought:
-            lines.append("%s %s" % (name, entry["version"]))
+            lines.append(f"{name} {entry['version']}")
     return "\n".join(lines)
 
 
@@ -189,13 +189,13 @@ def _item(world: World, name: str, version: str, there: str | None) -> tuple[rec
     except Unknown:
         return {"name": name, "version": version, "others": {}}, ""
     except CheckError as problem:
-        why = "%s had version %s, which is no longer available" % (name, version)
+        why = f"{name} had version {version}, which is no longer available"
         if there is not None:
-            return None, "%s: it stays at %s" % (why, there)
+            return None, f"{why}: it stays at {there}"
         try:
-            return _chosen(world, name, None), "%s: the newest version is installed" % why
+            return _chosen(world, name, None), f"{why}: the newest version is installed"
         except CheckError:
-            return None, "%s: it is not installed again: %s" % (why, problem)
+            return None, f"{why}: it is not installed again: {problem}"
 
 
 def _chosen(world: World, name: str, version: str | None) -> records.InstallItem:

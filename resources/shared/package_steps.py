@@ -97,12 +97,12 @@ def prepare(
 def unknown_name(manager: str, name: str, names: Iterable[str]) -> CheckError:
     """Return the error about a package that a manager does not know. It suggests the nearest of `names`."""
     help = nearest(name, set(names)) or "; update_cache fetches newer lists"
-    return CheckError("%s does not know a package %s%s" % (manager, name, help))
+    return CheckError(f"{manager} does not know a package {name}{help}")
 
 
 def unknown_version(manager: str, name: str, version: str | None, available: str) -> CheckError:
     """Return the error about a version that a manager does not have."""
-    return CheckError("%s does not have version %s of %s; available: %s" % (manager, version, name, available))
+    return CheckError(f"{manager} does not have version {version} of {name}; available: {available}")
 
 
 def installation(packages: Iterable[records.InstallItem], options: Sequence[str]) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def refuse_removals(steps: records.Steps, wanted: records.WantedPackages, manage
     allowed = replaceable(wanted)
     removed = [name for name in removed if not wanted.get(name, {}).get("gone") and name not in allowed]
     if removed:
-        raise CheckError("%s would have to remove %s; `replaces` allows it" % (manager, ", ".join(removed)))
+        raise CheckError(f"{manager} would have to remove {', '.join(removed)}; `replaces` allows it")
     return steps
 
 

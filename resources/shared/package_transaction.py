@@ -22,7 +22,7 @@ def version(node: Node, world: World) -> str:
     """
     entry = world.entry("packages", node.attrs["name"])
     if entry is None or entry.get("state"):
-        raise CheckError("the package %s is not installed" % node.attrs["name"])
+        raise CheckError(f"the package {node.attrs['name']} is not installed")
     present: str = entry["version"]
     if present == "newest" or any(letter in present for letter in "*?["):
         raise Unknown(node.provides, "the version")
@@ -47,7 +47,7 @@ def installation(node: Node, nodes: Mapping[str, Node], world: World) -> ActionS
     name, age = attrs["name"], attrs.get("update_cache")
     entry = world.entry("packages", name) or {}
     if entry.get("held") and attrs.get("hold") is None:
-        raise CheckError("%s is on hold; hold: false releases it, and hold: true keeps it on hold afterwards" % name)
+        raise CheckError(f"{name} is on hold; hold: false releases it, and hold: true keeps it on hold afterwards")
     first, stale = apt.first(world), package_steps.stale(world, apt.NAME, age)
     item: records.InstallItem = {"name": name, "version": attrs.get("version"), "others": {}}
     left: list[str] = []
@@ -80,7 +80,7 @@ def replacing(world: World, node: Node, nodes: Mapping[str, Node], item: records
     :raises CheckError: if another node needs one of the packages
     """
     replaced = item["replaced"]
-    refuse_wanted(world, nodes, replaced, "the installation of %s" % item["name"])
+    refuse_wanted(world, nodes, replaced, f"the installation of {item['name']}")
     removed: records.RemoveItem = {"name": replaced[0], "purge": False, "others": replaced[1:]}
     left = package_units.add_units(world, [removed])
     if removed.get("units"):
@@ -97,10 +97,10 @@ def refuse_wanted(world: World, nodes: Mapping[str, Node], others: Iterable[str]
     own = wanted(nodes)
     for other in others:
         if other in own:
-            raise CheckError("%s would also remove %s, which %s installs" % (what, other, own[other]))
+            raise CheckError(f"{what} would also remove {other}, which {own[other]} installs")
         if "package:" + other in world.claimed:
             playbook, wanting = world.claimed["package:" + other]
-            raise CheckError("%s would also remove %s, which %s of %s installs" % (what, other, wanting, playbook))
+            raise CheckError(f"{what} would also remove {other}, which {wanting} of {playbook} installs")
 
 
 def held(node: Node, world: World) -> ActionSpec:
@@ -259,10 +259,10 @@ def choice(
         raise why from None
     if name not in steps and unpacked is None:
         alone = ", ".join(sorted(together(world, {name: entry})))
-        known = "provided by %s; use that name" % alone
+        known = f"provided by {alone}; use that name"
         if not alone:
             known = "provided by an installed package; use that package's name"
-        raise CheckError("%s is %s, %s" % (name, used.VIRTUAL, known))
+        raise CheckError(f"{name} is {used.VIRTUAL}, {known}")
     return steps
 
 
@@ -350,14 +350,14 @@ def removal(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
         others = sorted(taken(world, node, purge))
     except Unknown as unknown:
         known_after = unknown.cause
-    refuse_wanted(world, nodes, others, "the removal of %s" % name)
+    refuse_wanted(world, nodes, others, f"the removal of {name}")
     if others and not node.attrs.get("dependents"):
         listed = ", ".join(others)
-        raise CheckError("other packages depend on %s: %s; dependents: true removes them too" % (name, listed))
+        raise CheckError(f"other packages depend on {name}: {listed}; dependents: true removes them too")
     item: records.RemoveItem = {"name": name, "purge": purge, "others": others}
     release(world, item)
     if item.get("held") and node.attrs.get("hold") is None:
-        raise CheckError("%s is on hold; hold: false releases it before the removal" % ", ".join(item["held"]))
+        raise CheckError(f"{', '.join(item['held'])} is on hold; hold: false releases it before the removal")
     try:
         left = package_units.add_units(world, [item])
     except Unknown as unknown:

@@ -34,7 +34,7 @@ EXCLUDED = re.compile(r"\bconflicts\b|would have to remove |it would remove ")
 def pacman(host: Any) -> dict[str, records.Fields]:
     """Load when pacman's lists were made: `lists` → `updated`, in seconds since 1970 (0: there are none)."""
     names = host.listdir(pacman_steps.SYNC) if host.stat(pacman_steps.SYNC) is not None else []
-    stats = [host.stat("%s/%s" % (pacman_steps.SYNC, name)) for name in names if name.endswith(".db")]
+    stats = [host.stat(f"{pacman_steps.SYNC}/{name}") for name in names if name.endswith(".db")]
     moments = [stat.identity[2] / 1e9 for stat in stats if stat is not None and stat.identity is not None]
     return {"lists": {"updated": int(min(moments)) if moments else 0}}
 
@@ -118,7 +118,7 @@ def hold(machine: Machine, name: str, held: bool) -> Result:
 
 def lock(machine: Machine, held: bool, names: Sequence[str]) -> Result:
     """Fail: pacman has no packages on hold."""
-    return error("pacman can't put %s on hold" % ", ".join(names))
+    return error(f"pacman can't put {', '.join(names)} on hold")
 
 
 def transaction(world: World, wanted: records.WantedPackages, purge: bool = False) -> records.Steps:
@@ -140,7 +140,7 @@ def unneeded(world: World, names: Iterable[str]) -> set[str]:
 
 def unknown_package(world: World, name: str, version: str | None, problem: str) -> CheckError | None:
     """Return the error if pacman refuses because it does not know the package; otherwise None."""
-    return pacman_steps.unknown_package(world, name) if "target not found: %s" % name in problem else None
+    return pacman_steps.unknown_package(world, name) if f"target not found: {name}" in problem else None
 
 
 def options(attrs: Mapping[str, Any]) -> list[str]:

@@ -97,7 +97,7 @@ def unit_packages(host: World) -> dict[str, records.Fields]:
         return {}
     probe = host.probe(["pacman", "-Qo", "--", *files], inputs=("packages", (LOCAL,)))
     if probe.status not in (0, 1):  # 1: no package owns one of them
-        raise CheckError("pacman can't read its database: %s" % probe.errors.decode("utf-8", "replace").strip())
+        raise CheckError(f"pacman can't read its database: {probe.errors.decode('utf-8', 'replace').strip()}")
     found: dict[str, records.Fields] = {}
     for line in probe.text.splitlines():
         path, _, owner = line.partition(" is owned by ")

@@ -21,7 +21,7 @@ _INCLUDE = re.compile(r"^[ \t]*Include[ \t]*=[ \t]*(\S+)", re.M)
 def include(machine: Machine, path: str) -> Result:
     """Let pacman.conf include a file: add a line at the end."""
     text = machine.read(CONFIGURATION).decode("utf-8", "surrogateescape")
-    whole = text + ("" if text.endswith("\n") or not text else "\n") + "Include = %s\n" % path
+    whole = text + ("" if text.endswith("\n") or not text else "\n") + f"Include = {path}\n"
     return machine.write(CONFIGURATION, whole.encode("utf-8", "surrogateescape"))
 
 
@@ -45,13 +45,13 @@ def included(world: World, path: str) -> bool:
     :raises CheckError: if the host has no pacman.conf
     """
     if world.stat(CONFIGURATION) is None:
-        raise CheckError("%s does not exist" % CONFIGURATION)
+        raise CheckError(f"{CONFIGURATION} does not exist")
     patterns = _INCLUDE.findall(world.read(CONFIGURATION).decode("utf-8", "surrogateescape"))
     return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
 
 
 def _list(node: Node) -> str:
-    return "%s/%s.db" % (LISTS, node.attrs["name"])
+    return f"{LISTS}/{node.attrs['name']}.db"
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:

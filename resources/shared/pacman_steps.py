@@ -29,7 +29,7 @@ def refused(probe: Probe) -> CheckError:
     """Return pacman's own message."""
     lines = [line.strip() for line in (probe.errors.decode("utf-8", "replace") + probe.text).splitlines()]
     messages = [line for line in lines if line and not line.startswith("warning:")]
-    return CheckError("pacman can't do this: %s" % " ".join(messages[:12]))
+    return CheckError(f"pacman can't do this: {' '.join(messages[:12])}")
 
 
 def printed(world: World, argv: Sequence[str]) -> dict[str, str]:
@@ -82,7 +82,7 @@ def sources(world: World, wanted: Mapping[str, str | None]) -> tuple[list[str], 
             if not has:
                 raise unknown_package(world, name)
             raise package_steps.unknown_version("pacman", name, version, has)
-        cached.append("%s/%s" % (pacman_database.CACHE, fitting[-1]))
+        cached.append(f"{pacman_database.CACHE}/{fitting[-1]}")
     return names, cached
 
 
@@ -158,7 +158,7 @@ def fits(world: World, version: str, relation: str, limit: str) -> bool:
         version = version.rpartition("-")[0] or version
     probe = world.probe(["vercmp", version, limit], inputs=INPUTS)
     if probe.status != 0:
-        raise CheckError("vercmp can't compare the versions %s and %s" % (version, limit))
+        raise CheckError(f"vercmp can't compare the versions {version} and {limit}")
     order = int(probe.text)
     return {"<": order < 0, "<=": order <= 0, "=": order == 0, ">=": order >= 0, ">": order > 0}[relation]
 

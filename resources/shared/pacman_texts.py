@@ -52,11 +52,11 @@ def check_repository(attrs: records.Attrs) -> None:
 
 def repository(attrs: records.Attrs) -> str:
     """Return the content of the file of a repository."""
-    rows = ["Server = %s\n" % server for server in attrs.get("servers") or ()]
-    rows += ["Include = %s\n" % attrs["mirrorlist"]] if attrs.get("mirrorlist") else []
+    rows = [f"Server = {server}\n" for server in attrs.get("servers") or ()]
+    rows += [f"Include = {attrs['mirrorlist']}\n"] if attrs.get("mirrorlist") else []
     for key, field in (("SigLevel", "sig_level"), ("Usage", "usage")):
-        rows += ["%s = %s\n" % (key, " ".join(attrs[field]))] if attrs.get(field) else []
-    return "%s[%s]\n%s" % (drop_in_texts.HEADER, attrs["name"], "".join(rows))
+        rows += [f"{key} = {' '.join(attrs[field])}\n"] if attrs.get(field) else []
+    return f"{drop_in_texts.HEADER}[{attrs['name']}]\n{''.join(rows)}"
 
 
 def sent(node: Any, path: str) -> Any:

@@ -67,10 +67,10 @@ def problem(text: str) -> str:
         if not bare or bare.startswith("#") or re.match(r"@include\s+\S+\s*\Z", bare):
             continue
         if bare.endswith("\\"):
-            return "line %d goes on in the next one; write it as one line" % number
+            return f"line {number} goes on in the next one; write it as one line"
         entry = parsed(line)
         if entry is None or entry[0] not in TYPES or not _valid(entry[1]):
-            return "line %d is not a line of PAM: %s" % (number, bare)
+            return f"line {number} is not a line of PAM: {bare}"
     return ""
 
 
@@ -92,7 +92,7 @@ def _jumps(text: str, module_type: str) -> dict[str, list[str]]:
         for number in re.findall(r"=(\d+)", entry[1]) if entry is not None and entry[1].startswith("[") else ():
             end = at + 1 + int(number)
             if end > len(stack):
-                raise ValueError("`%s` skips %s lines, and fewer follow" % (lines.bare(line).strip(), number))
+                raise ValueError(f"`{lines.bare(line).strip()}` skips {number} lines, and fewer follow")
             found.setdefault(line, []).append(stack[end][0] if end < len(stack) else "")
     return found
 
@@ -106,7 +106,7 @@ def change_refused(before: str, after: str, module_type: str, changed: str | Non
     if why:
         return why
     if _stack(before, module_type) and not _stack(after, module_type):
-        return "no line of the type %s would be left, and PAM would refuse every user" % module_type
+        return f"no line of the type {module_type} would be left, and PAM would refuse every user"
     try:
         old, new = _jumps(before, module_type), _jumps(after, module_type)
     except ValueError as why_not:
@@ -139,7 +139,7 @@ def edit_stack(
     text = text_files.content(machine, path)
     new = edited(text, module_type, remove, line, after, before)
     why = change_refused(text, new, module_type, line)
-    return error("%s stays as it is: %s" % (path, why)) if why else machine.write(path, text_files.encoded(new))
+    return error(f"{path} stays as it is: {why}") if why else machine.write(path, text_files.encoded(new))
 
 
 @op(turn="lines")
@@ -150,7 +150,7 @@ def restore_stack(
     text = text_files.content(machine, path)
     new = undone(text, line, was)
     why = change_refused(text, new, module_type)
-    return error("%s stays as it is: %s" % (path, why)) if why else machine.write(path, text_files.encoded(new))
+    return error(f"{path} stays as it is: {why}") if why else machine.write(path, text_files.encoded(new))
 
 
 def edited(
@@ -227,34 +227,32 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     if stat is None:
         if attrs.get("absent"):
             return []
-        raise CheckError("%s does not exist; require the package of the service" % path)
+        raise CheckError(f"{path} does not exist; require the package of the service")
     text, line = text_files.content(world, path), None if attrs.get("absent") else line_of(attrs)
     mine = _mine(text, attrs)
     if (line is None and not mine) or (line is not None and _in_place(text, attrs)):
         return []
     if GENERATED in text and not attrs.get("edit_generated"):
         help = "write a profile into /usr/share/pam-configs, and a command that runs `pam-auth-update --package`"
-        raise CheckError("pam-auth-update generates %s: %s; edit_generated: true edits it anyway" % (path, help))
+        raise CheckError(f"pam-auth-update generates {path}: {help}; edit_generated: true edits it anyway")
     if line is not None:
         _require_places(text, attrs, path, mine)
         _require_module(world, attrs)
     where = (attrs.get("after"), attrs.get("before"))
     why = change_refused(text, edited(text, attrs["module_type"], mine, line, *where), attrs["module_type"], line)
     if why:
-        raise CheckError("%s can't be changed: %s" % (path, why))
+        raise CheckError(f"{path} can't be changed: {why}")
     return [edit_stack(path, attrs["module_type"], mine, line, *where)]
 
 
 def _require_places(text: str, attrs: records.Attrs, path: str, mine: Sequence[str]) -> None:
     if len(mine) > 1:
         help = "use line_in_file for one of several lines"
-        raise CheckError(
-            "%s has %d lines for %s %s; %s" % (path, len(mine), attrs["module_type"], attrs["module"], help)
-        )
+        raise CheckError(f"{path} has {len(mine)} lines for {attrs['module_type']} {attrs['module']}; {help}")
     for word in ("after", "before"):
         module = attrs.get(word)
         if module and not any(_is(each, attrs["module_type"], module) for each in lines.split(text)):
-            raise CheckError("%s has no line for %s %s, which %s names" % (path, attrs["module_type"], module, word))
+            raise CheckError(f"{path} has no line for {attrs['module_type']} {module}, which {word} names")
 
 
 def _require_module(world: World, attrs: records.Attrs) -> None:
@@ -272,7 +270,7 @@ def _require_module(world: World, attrs: records.Attrs) -> None:
     else:
         found = any(world.stat(posixpath.join(above, module)) is not None for above in _directories(world))
     if not found:
-        raise CheckError("this host has no module %s; require its package, or write optional_module: true" % module)
+        raise CheckError(f"this host has no module {module}; require its package, or write optional_module: true")
 
 
 def _directories(world: World) -> list[str]:
@@ -304,7 +302,7 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
     mine = _mine(text, attrs)
     foreign = [each for each in mine if each != line and all(entry["text"] != each for entry in was)]
     if foreign:
-        return ActionSpec(left=["another change of %s stays: %s" % (path, foreign[0])])
+        return ActionSpec(left=[f"another change of {path} stays: {foreign[0]}"])
     if undone(text, line, was) == text:
         return ActionSpec()
     return ActionSpec([restore_stack(path, attrs["module_type"], line, was)])

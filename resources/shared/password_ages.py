@@ -87,7 +87,7 @@ def undo(node: Node, memory: system_records.PasswordAgeMemory, world: World) -> 
     wanted = _wanted(node)
     changed = {field: was[field] for field, value in wanted.items() if present[field] == value != was[field]}
     left = [
-        "%s of the password of %s is now %s: it stays" % (field, user, present[field])
+        f"{field} of the password of {user} is now {present[field]}: it stays"
         for field, value in wanted.items()
         if present[field] not in (value, was[field])
     ]

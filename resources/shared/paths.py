@@ -54,7 +54,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     from statecfg.remote.graph.suggestions import did_you_mean  # only if a node fails
 
     help = did_you_mean(name, names)
-    return "; %s" % help if help else ""
+    return f"; {help}" if help else ""
 
 
 def account(world: World, table: str, name: str | None, node: Node, nodes: Mapping[str, Node]) -> str | None:
@@ -69,15 +69,15 @@ def account(world: World, table: str, name: str | None, node: Node, nodes: Mappi
     if name is None:
         return None
     field, node_type = ("uid", "user") if table == "users" else ("gid", "group")
-    maker = nodes.get("%s:%s" % (node_type, name))
+    maker = nodes.get(f"{node_type}:{name}")
     if maker is not None and not maker.attrs.get("absent") and maker.provides not in required(node, nodes):
-        raise CheckError("%s creates the %s %s: add it to requires" % (maker.provides, node_type, name))
+        raise CheckError(f"{maker.provides} creates the {node_type} {name}: add it to requires")
     try:
         if name.isdigit():
             return next((key for key, entry in world.table(table).items() if entry.get(field) == int(name)), name)
         if world.entry(table, name) is None:
             near = nearest(name, world.table(table))
-            raise CheckError("%s %s does not exist on this host%s; declare it and require it" % (node_type, name, near))
+            raise CheckError(f"{node_type} {name} does not exist on this host{near}; declare it and require it")
     except Unknown:
         return name
     return name
@@ -147,9 +147,9 @@ def followed(world: World, path: str) -> str:
         if stat is None or stat.kind != "symlink":
             return real
         if not ours(stat, world.stat(posixpath.dirname(real))):
-            raise CheckError("%s is a link that %s controls, and is not followed" % (real, stat.owner))
+            raise CheckError(f"{real} is a link that {stat.owner} controls, and is not followed")
         real = posixpath.normpath(posixpath.join(posixpath.dirname(real), stat.target))
-    raise CheckError("%s is a link in a loop of links" % path)
+    raise CheckError(f"{path} is a link in a loop of links")
 
 
 def ours(link: Stat, directory: Stat | None) -> bool:
@@ -169,8 +169,8 @@ def refuse(path: str, stat: Stat, wanted: str, help: str = "") -> None:
     :param wanted: the wanted file type, such as "a directory"
     :param help: what the user can do, "" for no help
     """
-    present = FILE_TYPES[stat.kind] + (" to %s" % stat.target if stat.kind == "symlink" else "")
-    raise CheckError("%s is %s, not %s%s" % (path, present, wanted, "; " + help if help else ""))
+    present = FILE_TYPES[stat.kind] + (f" to {stat.target}" if stat.kind == "symlink" else "")
+    raise CheckError(f"{path} is {present}, not {wanted}{'; ' + help if help else ''}")
 
 
 def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node], parents: bool = False) -> None:
@@ -185,7 +185,7 @@ def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node
         # If the node that creates it is not required, the layers have the right order only by accident.
         maker = "directory:" + parent
         if stat is not None and stat.identity is None and maker in nodes and maker not in required(node, nodes):
-            raise CheckError("%s creates its directory: add it to requires" % maker)
+            raise CheckError(f"{maker} creates its directory: add it to requires")
         return
     if parents and parent != path:
         require_parent(world, parent, node, nodes, True)
@@ -196,8 +196,8 @@ def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node
             and other.type not in ("archive", "acl", "xattr")
             and not other.attrs.get("absent")
         ):
-            raise CheckError("its directory %s does not exist yet: add %s to requires" % (parent, name))
-    raise CheckError("its directory %s does not exist; declare directory %s and require it" % (parent, parent))
+            raise CheckError(f"its directory {parent} does not exist yet: add {name} to requires")
+    raise CheckError(f"its directory {parent} does not exist; declare directory {parent} and require it")
 
 
 def look(world: World, path: str, determined: bool = True) -> Stat | None:
@@ -219,7 +219,7 @@ def refuse_with_absent(attrs: records.Attrs, allowed: Iterable[str]) -> None:
     if attrs.get("absent"):
         idle = sorted(name for name, value in attrs.items() if name not in allowed and name != "type" and value)
         if idle:
-            raise ValueError("absent can't be combined with %s" % ", ".join(idle))
+            raise ValueError(f"absent can't be combined with {', '.join(idle)}")
 
 
 def path_claim(attrs: records.Attrs) -> list[str]:

@@ -64,7 +64,7 @@ def _servers(host: World) -> Iterator[tuple[int, str]]:
         return
     for entry in host.listdir(SOCKETS):
         found = re.match(r"\.s\.PGSQL\.([0-9]+)\Z", entry)
-        stat = host.stat("%s/%s" % (SOCKETS, entry)) if found is not None else None
+        stat = host.stat(f"{SOCKETS}/{entry}") if found is not None else None
         if found is not None and stat is not None:
             yield int(found.group(1)), stat.owner
 
@@ -119,12 +119,12 @@ def extensions(host: Any) -> dict[str, records.Fields]:
 
 def key(object_type: str, name: str, port: int) -> str:
     """Return the key of a server, role or database in its facet."""
-    return "%s%s on %d" % (object_type, " " + name if name else "", port)
+    return f"{object_type}{' ' + name if name else ''} on {port}"
 
 
 def extension(name: str, database: str, port: int) -> str:
     """Return the key of an extension in its facet."""
-    return "%s in %s on %d" % (name, database, port)
+    return f"{name} in {database} on {port}"
 
 
 def server(world: World, port: int) -> records.Fields:
@@ -149,13 +149,13 @@ def require(world: World, object_type: str, name: str, port: int) -> records.Fie
     entry = world.entry("postgresql", key(object_type, name, port))
     if entry is None:
         near = nearest(name, names(world, object_type, port))
-        raise CheckError("%s %s does not exist in PostgreSQL%s; declare it and require it" % (object_type, name, near))
+        raise CheckError(f"{object_type} {name} does not exist in PostgreSQL{near}; declare it and require it")
     return entry
 
 
 def names(world: World, object_type: str, port: int) -> list[str]:
     """Return the names of all roles or databases of a server."""
-    start, end = object_type + " ", " on %d" % port
+    start, end = object_type + " ", f" on {port}"
     entries = [each for each in world.table("postgresql") if each.startswith(start) and each.endswith(end)]
     return [each[len(start) : -len(end)] for each in entries]
 

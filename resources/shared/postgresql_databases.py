@@ -24,18 +24,18 @@ def create_database(
     machine: Machine, database: str, port: int, user: str, fields: records.Fields, template: str | None = None
 ) -> Result:
     """Create a database."""
-    words = ["OWNER %s" % name(fields["owner"])]
-    words += ["ENCODING %s" % literal(fields["encoding"])] if fields.get("encoding") else []
-    words += ["LC_COLLATE %s" % literal(fields["collate"])] if fields.get("collate") else []
-    words += ["LC_CTYPE %s" % literal(fields["ctype"])] if fields.get("ctype") else []
-    sql = "CREATE DATABASE %s TEMPLATE %s %s" % (name(database), name(template or "template0"), " ".join(words))
+    words = [f"OWNER {name(fields['owner'])}"]
+    words += [f"ENCODING {literal(fields['encoding'])}"] if fields.get("encoding") else []
+    words += [f"LC_COLLATE {literal(fields['collate'])}"] if fields.get("collate") else []
+    words += [f"LC_CTYPE {literal(fields['ctype'])}"] if fields.get("ctype") else []
+    sql = f"CREATE DATABASE {name(database)} TEMPLATE {name(template or 'template0')} {' '.join(words)}"
     return postgresql.run(machine, port, user, sql, {"postgresql": {key("database", database, port): fields}})
 
 
 @op(turn="postgresql")
 def set_owner(machine: Machine, database: str, port: int, user: str, owner: str) -> Result:
     """Give a database another owner."""
-    sql = "ALTER DATABASE %s OWNER TO %s" % (name(database), name(owner))
+    sql = f"ALTER DATABASE {name(database)} OWNER TO {name(owner)}"
     effect = {"postgresql": {key("database", database, port): {"owner": owner}}, "unknown": [postgresql.GRANTS]}
     return postgresql.run(machine, port, user, sql, effect)
 
@@ -43,7 +43,7 @@ def set_owner(machine: Machine, database: str, port: int, user: str, owner: str)
 @op(turn="postgresql")
 def drop_database(machine: Machine, database: str, port: int, user: str) -> Result:
     """Remove a database with its content, and end its connections."""
-    sql = "DROP DATABASE %s WITH (FORCE)" % name(database)
+    sql = f"DROP DATABASE {name(database)} WITH (FORCE)"
     return postgresql.run(machine, port, user, sql, {"postgresql": {key("database", database, port): None}})
 
 
@@ -82,7 +82,7 @@ def content(world: World, port: int, user: str, database: str) -> str:
     :raises CheckError: if it can't be read
     """
     count = postgresql.count(world, port, user, database, _CONTENT, "the content of the database " + database)
-    return "%d tables and views" % count if count else ""
+    return f"{count} tables and views" if count else ""
 
 
 def remember(node: Node, world: World) -> records.EntryMemory:
@@ -97,7 +97,7 @@ def undo(node: Node, memory: records.EntryMemory, world: World) -> ActionSpec:
     user = postgresql.server(world, port)["user"]
     entry = world.entry("postgresql", key("database", database, port))
     if attrs.get("absent"):
-        left = ["the database %s is not restored: statecfg does not record its content" % database]
+        left = [f"the database {database} is not restored: statecfg does not record its content"]
         return ActionSpec(left=left if was is not None and entry is None else [])
     if entry is None:
         return ActionSpec()
@@ -126,9 +126,9 @@ def create_extension(
     cascade: bool,
 ) -> Result:  # fmt: skip
     """Create an extension in a database."""
-    words = ["SCHEMA %s" % name(schema)] if schema is not None else []
-    words += ["VERSION %s" % literal(version)] if version is not None else []
-    sql = "CREATE EXTENSION %s %s %s" % (name(extension), " ".join(words), "CASCADE" if cascade else "")
+    words = [f"SCHEMA {name(schema)}"] if schema is not None else []
+    words += [f"VERSION {literal(version)}"] if version is not None else []
+    sql = f"CREATE EXTENSION {name(extension)} {' '.join(words)} {'CASCADE' if cascade else ''}"
     fields = {"version": version or "default", **({"schema": schema} if schema is not None else {})}
     return _change(machine, {"name": extension, "database": database}, port, user, sql, fields)
 
@@ -136,14 +136,14 @@ def create_extension(
 @op(turn="postgresql")
 def update_extension(machine: Machine, extension: str, database: str, port: int, user: str, version: str) -> Result:
     """Update an extension to a version."""
-    sql = "ALTER EXTENSION %s UPDATE TO %s" % (name(extension), literal(version))
+    sql = f"ALTER EXTENSION {name(extension)} UPDATE TO {literal(version)}"
     return _change(machine, {"name": extension, "database": database}, port, user, sql, {"version": version})
 
 
 @op(turn="postgresql")
 def drop_extension(machine: Machine, extension: str, database: str, port: int, user: str) -> Result:
     """Remove an extension from a database, unless something depends on it."""
-    sql = "DROP EXTENSION %s" % name(extension)
+    sql = f"DROP EXTENSION {name(extension)}"
     return _change(machine, {"name": extension, "database": database}, port, user, sql, None)
 
 
@@ -162,12 +162,12 @@ def check_extension(node: Node, nodes: Mapping[str, Node], world: World) -> list
         return [drop_extension(attrs["name"], database, port, user)] if entry is not None else []
     version, schema = attrs.get("version"), attrs.get("schema")
     if entry is None:
-        sql = "SELECT 1 FROM pg_available_extensions WHERE name = %s" % literal(attrs["name"])  # noqa: S608  # it is quoted
+        sql = f"SELECT 1 FROM pg_available_extensions WHERE name = {literal(attrs['name'])}"  # noqa: S608  # it is quoted
         if not postgresql.told(world, port, user, "postgres", sql, "the list of available extensions").strip():
-            raise CheckError("the server has no extension %s; require the package that contains it" % attrs["name"])
+            raise CheckError(f"the server has no extension {attrs['name']}; require the package that contains it")
         return [create_extension(attrs["name"], database, port, user, schema, version, bool(attrs.get("cascade")))]
     if schema is not None and entry.get("schema", schema) != schema:
-        raise CheckError("the extension %s is in the schema %s, not %s" % (attrs["name"], entry["schema"], schema))
+        raise CheckError(f"the extension {attrs['name']} is in the schema {entry['schema']}, not {schema}")
     if version is not None and entry["version"] != version:
         return [update_extension(attrs["name"], database, port, user, version)]
     return []
@@ -210,7 +210,7 @@ def undo_extension(node: Node, memory: records.EntryMemory, world: World) -> Act
         text %= (attrs["name"], entry["version"])
         return ActionSpec(left=[] if same else [text])
     sql = "SELECT count(*) FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid WHERE d.deptype = 'n' AND "
-    sql += "d.refclassid = 'pg_extension'::regclass AND e.extname = %s" % literal(attrs["name"])
+    sql += f"d.refclassid = 'pg_extension'::regclass AND e.extname = {literal(attrs['name'])}"
     what = "what depends on the extension " + attrs["name"]
     dependents = postgresql.count(world, port, user, database, sql, what)
     if dependents:

@@ -71,12 +71,12 @@ def held(attrs: records.Attrs, world: World, user: str) -> dict[str, list[str]]:
     catalog, column, access = _CATALOGS[what]
     public = attrs["role"].lower() == "public"
     who = literal(attrs["role"])
-    grantee = "0" if public else "(SELECT oid FROM pg_roles WHERE rolname = %s)" % who  # noqa: S608  # it is quoted
+    grantee = "0" if public else f"(SELECT oid FROM pg_roles WHERE rolname = {who})"  # noqa: S608  # it is quoted
     names = named(attrs)
-    rules = ["%s IN (%s)" % (column, ", ".join(map(literal, names)))] if names is not None else []
-    rules += ["n.nspname = %s" % literal(_schema(attrs))] if what in ("tables", "sequences") else []
+    rules = [f"{column} IN ({', '.join(map(literal, names))})"] if names is not None else []
+    rules += [f"n.nspname = {literal(_schema(attrs))}"] if what in ("tables", "sequences") else []
     words = "array_remove(array_agg(a.privilege_type), NULL) AS words"
-    joined = "LEFT JOIN LATERAL aclexplode(%s) a ON a.grantee = %s" % (access, grantee)
+    joined = f"LEFT JOIN LATERAL aclexplode({access}) a ON a.grantee = {grantee}"
     found = "SELECT %s AS object, %s FROM %s %s WHERE %s GROUP BY 1"
     found %= (column, words, catalog, joined, " AND ".join(rules))
     sql = "SELECT coalesce(json_object_agg(object, words), '{}') FROM (%s) x" % found  # noqa: S608  # the same
@@ -87,7 +87,7 @@ def held(attrs: records.Attrs, world: World, user: str) -> dict[str, list[str]]:
     entry = world.entry("postgresql", key("database", database, port))
     if entry is None:
         return {}
-    sql = "SELECT count(*) FROM pg_database WHERE datname = %s" % literal(database)  # noqa: S608  # the same
+    sql = f"SELECT count(*) FROM pg_database WHERE datname = {literal(database)}"  # noqa: S608  # the same
     if postgresql.count(world, port, user, "postgres", sql, "the privileges of the role " + attrs["role"]):
         raise postgresql.unreadable("the privileges of the role " + attrs["role"], sql_answers.first_line(answer))
     # An action of this plan creates the database: it has a schema `public`, no tables, and the default privileges.
@@ -125,8 +125,8 @@ def change_privileges(
     rows = []
     for verb, word, items in (("GRANT", "TO", grant), ("REVOKE", "FROM", revoke)):
         for each, words in items:
-            target = name(str(each)) if kind in ("database", "schema") else "%s.%s" % (name(schema), name(str(each)))
-            rows.append("%s %s ON %s %s %s %s;" % (verb, ", ".join(words), _WORDS[kind], target, word, who))
+            target = name(str(each)) if kind in ("database", "schema") else f"{name(schema)}.{name(str(each))}"
+            rows.append(f"{verb} {', '.join(words)} ON {_WORDS[kind]} {target} {word} {who};")
     sql = "BEGIN;\n%s\nCOMMIT;" % "\n".join(rows)
     return postgresql.run(machine, port, user, sql, {"unknown": [postgresql.GRANTS]}, database)
 
@@ -160,7 +160,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     for each in named(attrs) or ():
         if each not in now:
             what = object_type(attrs).rstrip("s")
-            raise CheckError("%s %s does not exist in the database %s" % (what, each, attrs["database"]))
+            raise CheckError(f"{what} {each} does not exist in the database {attrs['database']}")
     missing = {each: [word for word in wanted if word not in has] for each, has in now.items()}
     missing = {each: words for each, words in missing.items() if words}
     return [action(attrs, user, missing, {})] if missing else []

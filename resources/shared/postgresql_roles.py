@@ -51,7 +51,7 @@ def matches(password: str, stored: str) -> bool:
 def _options(fields: records.Fields) -> str:
     words = [FLAGS[field][0 if fields[field] else 1] for field in FLAGS if fields.get(field) is not None]
     if fields.get("connection_limit") is not None:
-        words.append("CONNECTION LIMIT %d" % fields["connection_limit"])
+        words.append(f"CONNECTION LIMIT {fields['connection_limit']}")
     return " ".join(words)
 
 
@@ -63,27 +63,27 @@ def _effect(role: str, port: int, fields: Mapping[str, object] | None) -> record
 def create_role(machine: Machine, role: str, port: int, user: str, fields: records.Fields) -> Result:
     """Create a role."""
     all_fields = {**dict.fromkeys(FLAGS, False), "connection_limit": -1, "member_of": [], **fields}
-    sql = "CREATE ROLE %s %s" % (name(role), _options(fields))
+    sql = f"CREATE ROLE {name(role)} {_options(fields)}"
     return postgresql.run(machine, port, user, sql, _effect(role, port, all_fields))
 
 
 @op(turn="postgresql")
 def alter_role(machine: Machine, role: str, port: int, user: str, fields: records.Fields) -> Result:
     """Change attributes of a role."""
-    sql = "ALTER ROLE %s %s" % (name(role), _options(fields))
+    sql = f"ALTER ROLE {name(role)} {_options(fields)}"
     return postgresql.run(machine, port, user, sql, _effect(role, port, fields))
 
 
 @op(turn="postgresql")
 def drop_role(machine: Machine, role: str, port: int, user: str) -> Result:
     """Remove a role."""
-    return postgresql.run(machine, port, user, "DROP ROLE %s" % name(role), _effect(role, port, None))
+    return postgresql.run(machine, port, user, f"DROP ROLE {name(role)}", _effect(role, port, None))
 
 
 @op(turn="postgresql")
 def set_password(machine: Machine, role: str, port: int, user: str, password: str) -> Result:
     """Set the password of a role. The server gets only a verifier, so its log can't contain the password."""
-    sql = "ALTER ROLE %s PASSWORD %s" % (name(role), literal(verifier(password, os.urandom(16))))
+    sql = f"ALTER ROLE {name(role)} PASSWORD {literal(verifier(password, os.urandom(16)))}"
     effect = {"postgresql_passwords": {key("role", role, port): {"password": "new"}}}
     return postgresql.run(machine, port, user, sql, effect)
 
@@ -96,8 +96,8 @@ def set_groups(
 
     :param groups: the roles afterwards
     """
-    sql = ["GRANT %s TO %s;" % (name(group), name(role)) for group in add]
-    sql += ["REVOKE %s FROM %s;" % (name(group), name(role)) for group in remove]
+    sql = [f"GRANT {name(group)} TO {name(role)};" for group in add]
+    sql += [f"REVOKE {name(group)} FROM {name(role)};" for group in remove]
     return postgresql.run(machine, port, user, "\n".join(sql), _effect(role, port, {"member_of": groups}))
 
 
@@ -153,14 +153,14 @@ def undo(node: Node, memory: records.RoleMemory, world: World) -> ActionSpec:
     user = postgresql.server(world, port)["user"]
     entry = world.entry("postgresql", key("role", role, port))
     if attrs.get("absent"):
-        left = ["the role %s is not restored: statecfg does not record passwords" % role] if was and not entry else []
+        left = [f"the role {role} is not restored: statecfg does not record passwords"] if was and not entry else []
         return ActionSpec(left=left)
     if entry is None:
         return ActionSpec()
     if was is None:
         owned = owns(world, port, user, role)
         if owned:
-            return ActionSpec(left=["the role %s of PostgreSQL stays: %s" % (role, owned)])
+            return ActionSpec(left=[f"the role {role} of PostgreSQL stays: {owned}"])
         return ActionSpec([drop_role(role, port, user)])
     fields = [field for field in FIELDS if attrs.get(field) is not None]
     wrong = {field: was[field] for field in fields if entry[field] != was[field]}
@@ -168,7 +168,7 @@ def undo(node: Node, memory: records.RoleMemory, world: World) -> ActionSpec:
     if attrs.get("member_of") is not None:
         known = [group for group in was["member_of"] if world.entry("postgresql", key("role", group, port)) is not None]
         actions += _groups(role, port, user, entry["member_of"], known)
-    text = "the password of the role %s stays: statecfg does not record passwords" % role
+    text = f"the password of the role {role} stays: statecfg does not record passwords"
     return ActionSpec(actions, left=[text] if memory["password"] else [])
 
 
@@ -180,9 +180,9 @@ def owns(world: World, port: int, user: str, role: str) -> str:
     databases = sorted(postgresql.names(world, "database", port))
     for database in databases:
         if (world.entry("postgresql", key("database", database, port)) or {}).get("owner") == role:
-            return "it owns the database %s" % database
+            return f"it owns the database {database}"
     sql = "SELECT DISTINCT coalesce(datname, 'postgres') FROM pg_shdepend d LEFT JOIN pg_database b ON b.oid = d.dbid "
-    sql += "WHERE refobjid = to_regrole(%s) AND classid <> 'pg_database'::regclass ORDER BY 1" % literal(name(role))
+    sql += f"WHERE refobjid = to_regrole({literal(name(role))}) AND classid <> 'pg_database'::regclass ORDER BY 1"
     found = postgresql.told(world, port, user, "postgres", sql, "what depends on the role " + role).splitlines()
     present = [each for each in found if each in databases]
-    return "something in the database %s depends on it" % present[0] if present else ""
+    return f"something in the database {present[0]} depends on it" if present else ""

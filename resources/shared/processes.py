@@ -169,7 +169,7 @@ def processes(host: Any) -> dict[str, records.Fields]:
 
 def _started(pid: int) -> str | None:
     try:
-        with open("/proc/%d/stat" % pid) as stream:
+        with open(f"/proc/{pid}/stat") as stream:
             values = stream.read().rpartition(")")[2].split()
     except OSError:
         return None
@@ -180,9 +180,9 @@ def _running(pid: int) -> records.Fields | None:
     from statecfg.remote.machine.accounts import user_name
 
     try:
-        with open("/proc/%d/cmdline" % pid, "rb") as stream:
+        with open(f"/proc/{pid}/cmdline", "rb") as stream:
             words = [word.decode("utf-8", "surrogateescape") for word in stream.read().split(b"\0")[:-1]]
-        with open("/proc/%d/status" % pid, "rb") as stream:
+        with open(f"/proc/{pid}/status", "rb") as stream:
             uids = next(line for line in stream if line.startswith(b"Uid:"))
     except OSError:
         return None
@@ -221,7 +221,7 @@ def require_program(world: World, path: str) -> None:
     :raises CheckError: if it does not exist
     """
     if world.is_known(path) and world.stat(path) is None:
-        raise CheckError("program %s is not on this host" % path)
+        raise CheckError(f"program {path} is not on this host")
 
 
 def absolute(path: str) -> str:
@@ -258,5 +258,5 @@ def words(args: Sequence[Any]) -> list[str]:
 
 def _text(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise ValueError("expected a string or a number, got %r" % (value,))
+        raise ValueError(f"expected a string or a number, got {value!r}")
     return str(value)

@@ -44,4 +44,4 @@ def check(attrs: Mapping[str, Any]) -> None:
     if section not in sections:
         raise Wrong(f"sections: a {suffix} needs the section {section}", f"write {section}: {{Key: value}}")
     if required and not any(setting in sections[section] for setting in required):
-        raise ValueError("sections: %s needs the setting %s" % (section, " or ".join(required)))
+        raise ValueError(f"sections: {section} needs the setting {' or '.join(required)}")

@@ -13,7 +13,7 @@ MOST = 20  # names of nodes that a plan lists below a reboot
 # What a reboot may change: every unit and process, and what the kernel or a file system in memory contains.
 VOLATILE = ["/run", "/tmp", "/proc", "/sys", "/dev"]  # noqa: S108  # nothing is written there
 FACETS = ("units", "processes", "mount", "swap", "module", "sysctl", "hostname", "nftables", "selinux_boolean")
-EFFECT = {"unknown": [*FACETS, *("every %s" % facet for facet in FACETS)], "files": VOLATILE}
+EFFECT = {"unknown": [*FACETS, *(f"every {facet}" for facet in FACETS)], "files": VOLATILE}
 # systemd, other init systems, and systems with only the plainest one.
 COMMANDS = (
     ("/run/systemd/system", ("systemctl", "reboot")),
@@ -38,7 +38,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     """Return the reboot if it is due. After it, only the path in `when_exists` shows whether another one is due."""
     attrs = node.attrs
     path = attrs.get("when_exists")
-    reason = "%s exists" % path if path is not None and world.stat(path) is not None else ""
+    reason = f"{path} exists" if path is not None and world.stat(path) is not None else ""
     if not reason and not world.acted:
         if world.triggered_by:
             reason = "a node in restart_on changes"
@@ -62,4 +62,4 @@ def _dependents(name: str, nodes: Mapping[str, Node]) -> list[str]:
         found.update(more)
         left += more
     listed = sorted(found)
-    return listed if len(listed) <= MOST else [*listed[:MOST], "%d more" % (len(listed) - MOST)]
+    return listed if len(listed) <= MOST else [*listed[:MOST], f"{len(listed) - MOST} more"]

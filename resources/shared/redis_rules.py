@@ -49,7 +49,7 @@ def check(attrs: Mapping[str, Any]) -> None:
 def with_secrets(node: Any, context: Any) -> Any:
     """Return the node with secrets in place of its passwords."""
     attrs = node.attrs
-    where = "%s of %s" % (attrs["name"], attrs["path"])
+    where = f"{attrs['name']} of {attrs['path']}"
     if isinstance(attrs.get("password"), str):
         node = node.with_attrs(password=context.secret("redis-login-for-" + where, attrs["password"]))
     value = attrs.get("value")

@@ -18,7 +18,7 @@ from statecfg.resources.shared import software_records as memories
 
 PASSWORDS = ("masterauth", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass")
 # Lines that contain passwords, also those of access lists and of Sentinel.
-_SECRET = re.compile(r"[ \t]*(?i:%s|user|sentinel[ \t]+[a-z-]+-pass)[ \t]" % "|".join(PASSWORDS))
+_SECRET = re.compile(rf"[ \t]*(?i:{'|'.join(PASSWORDS)}|user|sentinel[ \t]+[a-z-]+-pass)[ \t]")
 _HIDDEN = "<secret line>"  # what the ledger has in place of such a line
 EMPTY = (*PASSWORDS, "masteruser", "notify-keyspace-events", "slaveof", "replicaof", "unixsocket", "logfile", "bind")
 LISTS = ("bind", "oom-score-adj-values", "replicaof", "save", "slaveof")  # each has several arguments in its line
@@ -106,7 +106,7 @@ def _address(attrs: records.Attrs) -> str:
 
 
 def _key(name: str, address: str) -> str:
-    return "%s on %s" % (name, address)
+    return f"{name} on {address}"
 
 
 def _order(login: Mapping[str, Any], value: str | None = None) -> bytes:
@@ -144,13 +144,13 @@ def line(name: str, value: str) -> str:
     """Return the line of a setting. Source: the comments in redis.conf, and sdssplitargs in Redis' sds.c."""
     plain = re.match(r"[A-Za-z0-9_./:@%+=,~^*!-]+\Z", value) and name not in PASSWORDS
     if plain or (name in LISTS and value):
-        return "%s %s" % (name, value)
+        return f"{name} {value}"
     return '%s "%s"' % (name, value.replace("\\", "\\\\").replace('"', '\\"'))
 
 
 def _entry(node: Node) -> Node:
     attrs = node.attrs
-    match = r"^\s*(?i:%s)\s" % re.escape(attrs["name"])
+    match = rf"^\s*(?i:{re.escape(attrs['name'])})\s"
     return entries.entry(node, attrs["path"], line(attrs["name"], text(attrs.get("value"))), match)
 
 
@@ -165,7 +165,7 @@ def set_running(
     effect = {"redis": {_key(name, address): {"value": value}}}
     result = machine.run(command(address, name), effect, input=_order(login, value))
     lines = (result.get("log") or "").strip().splitlines()
-    return result if result["status"] == "ok" or not lines else error("%s: %s" % (name, lines[-1]), result["log"])
+    return result if result["status"] == "ok" or not lines else error(f"{name}: {lines[-1]}", result["log"])
 
 
 def _ask(attrs: records.Attrs, world: World, **options: Any) -> Probe:
@@ -189,7 +189,7 @@ def running(attrs: records.Attrs, world: World) -> str | None:
         message = (probe.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[-1]
         help = {NO_ANSWER: "require the service that starts it", NO_LOGIN: "write password, and user if it needs one"}
         advice = help.get(probe.status)
-        raise CheckError("the Redis server on %s: %s%s" % (address, message, "; " + advice if advice else ""))
+        raise CheckError(f"the Redis server on {address}: {message}{'; ' + advice if advice else ''}")
     found: str | None = json.loads(probe.text)
     return found
 
@@ -227,25 +227,25 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     if world.apparent(attrs["path"]) is None and world.is_known(attrs["path"]):
         if attrs.get("absent"):
             return []
-        raise CheckError("file %s does not exist; require the package of the server" % attrs["path"])
+        raise CheckError(f"file {attrs['path']} does not exist; require the package of the server")
     actions = entries.check(_entry(node), nodes, world)
     content = utf8.text(world, attrs["path"])
     _conceal(content)
     found = _lines(name, content)
     if found > 1 and not attrs.get("absent"):
-        raise CheckError("%s has %d lines with %s; keep one of them" % (attrs["path"], found, name))
+        raise CheckError(f"{attrs['path']} has {found} lines with {name}; keep one of them")
     if attrs.get("absent") or attrs.get("running") is False:
         return actions
     now, wanted = running(attrs, world), text(attrs["value"])
     if now is None:
-        raise CheckError("this version of Redis has no setting %s" % name)
+        raise CheckError(f"this version of Redis has no setting {name}")
     if not same(name, now, wanted):
         actions.append(_set(attrs, wanted, now))
     return actions
 
 
 def _lines(name: str, content: str) -> int:
-    return len(re.findall(r"^[ \t]*(?i:%s)[ \t]" % re.escape(name), content, re.M))
+    return len(re.findall(rf"^[ \t]*(?i:{re.escape(name)})[ \t]", content, re.M))
 
 
 def _set(attrs: records.Attrs, value: str, was: str) -> Action:
@@ -274,7 +274,7 @@ def undo(node: Node, memory: memories.RedisMemory, world: World) -> ActionSpec:
         there = bool(_lines(name, content))
         if attrs.get("absent") and there:
             return ActionSpec()
-        place = "the line of %s in %s %s" % (name, path, "stays" if there else "is not restored")
+        place = f"the line of {name} in {path} {'stays' if there else 'is not restored'}"
         if not attrs.get("absent") and attrs.get("running") is not False:
             place += ", and the running value stays"
         return ActionSpec(left=[place + ": statecfg does not record passwords"])
@@ -282,7 +282,7 @@ def undo(node: Node, memory: memories.RedisMemory, world: World) -> ActionSpec:
     if attrs.get("absent") or attrs.get("running") is False:
         return spec
     if was is None:
-        text_left = "the running value of %s stays: statecfg does not record passwords" % name
+        text_left = f"the running value of {name} stays: statecfg does not record passwords"
         spec.left += [text_left] if name in PASSWORDS else []
         return spec
     if _ask(attrs, world).status == NO_ANSWER:  # it reads the file when it starts
@@ -290,13 +290,13 @@ def undo(node: Node, memory: memories.RedisMemory, world: World) -> ActionSpec:
     try:
         now = running(attrs, world)
     except CheckError as problem:
-        spec.left.append("the running value of %s stays: %s" % (name, problem))
+        spec.left.append(f"the running value of {name} stays: {problem}")
         return spec
     if now is None or same(name, now, was):
         return spec
     if same(name, now, text(attrs["value"])):
         spec.actions.append(_set(attrs, was, now))
     else:
-        shown = "was changed" if name in PASSWORDS else "is now %s" % now
-        spec.left.append("the running value of %s %s: it stays" % (name, shown))
+        shown = "was changed" if name in PASSWORDS else f"is now {now}"
+        spec.left.append(f"the running value of {name} {shown}: it stays")
     return spec

@@ -31,7 +31,7 @@ class Member(downloads.Download):
     def __init__(self, url: str, checksum: str, how: Mapping[str, Any], member: str, digest: str) -> None:
         downloads.Download.__init__(self, url, checksum, how)
         self.member, self.sha256 = member, digest.partition(":")[2]
-        self.origin = "%s %s in %s" % (digest, member, url)
+        self.origin = f"{digest} {member} in {url}"
 
     def chunks(self, size: int = downloads.PIECE) -> Iterator[bytes]:
         """Fetch the archive into a temporary file, and yield the content of its member in pieces.
@@ -58,12 +58,12 @@ def content(archive: archives.Archive, member: str, sha256: str, url: str, size:
     try:
         members = archive.members()
     except ValueError as problem:
-        raise LookupError("%s: %s" % (url, problem)) from None
+        raise LookupError(f"{url}: {problem}") from None
     name = posixpath.normpath(member)
     if name not in members:
-        raise LookupError("%s contains no file %s%s" % (url, name, paths.nearest(name, members)))
+        raise LookupError(f"{url} contains no file {name}{paths.nearest(name, members)}")
     if archive.file_type(name) != "file":
-        raise LookupError("%s in %s is not a file; member names the file itself" % (name, url))
+        raise LookupError(f"{name} in {url} is not a file; member names the file itself")
     digest = hashlib.sha256()
     for piece in archive.chunks(name, size):
         digest.update(piece)
@@ -102,7 +102,7 @@ def install(
             blob = Member(str(url), checksum, how, member, str(member_checksum))
         result = machine.write(path, blob, mode, owner, group, None, validate)
     if result["status"] == "ok":
-        said = {path: "%s %s" % (NEW if new else REPLACED, member_checksum or checksum)}
+        said = {path: f"{NEW if new else REPLACED} {member_checksum or checksum}"}
         return {**result, "said": said}
     return result
 
@@ -112,7 +112,7 @@ def program(attrs: records.Attrs) -> str:
     if not attrs.get("version"):
         return str(attrs["path"])
     directory, name = posixpath.split(attrs["path"])
-    return posixpath.join(attrs.get("versions_in") or directory, "%s-%s" % (name, attrs["version"]))
+    return posixpath.join(attrs.get("versions_in") or directory, f"{name}-{attrs['version']}")
 
 
 def _file(node: Node) -> Node:
@@ -184,7 +184,7 @@ def _ours(memory: memories.ReleaseMemory, said: Mapping[str, str]) -> dict[str, 
     ours = dict(memory.get("ours") or {})
     for path, text in said.items():
         state = ours[path].partition(" ")[0] if path in ours else text.partition(" ")[0]
-        ours[path] = "%s %s" % (state, text.partition(" ")[2])
+        ours[path] = f"{state} {text.partition(' ')[2]}"
     return ours
 
 
@@ -199,7 +199,7 @@ def undo(node: Node, memory: memories.ReleaseMemory, world: World) -> ActionSpec
     place = program(node.attrs)
     if not node.attrs.get("absent"):
         if "ours" not in memory:
-            ours.setdefault(place, "%s %s" % (NEW, node.attrs.get("member_checksum") or node.attrs.get("checksum")))
+            ours.setdefault(place, f"{NEW} {node.attrs.get('member_checksum') or node.attrs.get('checksum')}")
         if _still(restoring, path, was, ours, {*memory["installed"], place}):
             restoring.back(path, was, ("file", "symlink"))
     elif was is not None:
@@ -211,7 +211,7 @@ def undo(node: Node, memory: memories.ReleaseMemory, world: World) -> ActionSpec
         if place in memory["former"] or ours.get(place, NEW).startswith(NEW):
             restoring.back(place, former, ("file",))
         elif world.stat(place) is not None:
-            restoring.left.append("%s replaced a file that the ledger does not have: it stays" % place)
+            restoring.left.append(f"{place} replaced a file that the ledger does not have: it stays")
     return restoring.spec()
 
 
@@ -233,14 +233,14 @@ def _still(
     if now.kind == "symlink":
         if posixpath.normpath(posixpath.join(posixpath.dirname(path), now.target)) in linked:
             return True
-        restoring.left.append("%s is a link to %s, which this node did not install: it stays" % (path, now.target))
+        restoring.left.append(f"{path} is a link to {now.target}, which this node did not install: it stays")
     elif now.kind == "file":
         if path not in ours:
-            restoring.left.append("%s stays: the ledger has no record that this node installed it" % path)
+            restoring.left.append(f"{path} stays: the ledger has no record that this node installed it")
         elif downloads.matches(world, path, ours[path].partition(" ")[2]):
             return True
         else:
-            restoring.left.append("%s is not the program that this node installed: it stays" % path)
+            restoring.left.append(f"{path} is not the program that this node installed: it stays")
     else:
         return True  # it stays anyway
     return False

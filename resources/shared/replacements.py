@@ -94,10 +94,10 @@ def undo(node: Node, memory: records.ReplaceMemory, world: World) -> ActionSpec:
 
     def edit(text: str, left: list[str]) -> str:
         if any(lines.SECRET.search(how[name] or "") for name in ("pattern", "after", "before")):
-            left.append("%s: the pattern contains a secret, which statecfg does not record: the text stays" % path)
+            left.append(f"{path}: the pattern contains a secret, which statecfg does not record: the text stays")
             return text
         if former is None:
-            left.append("%s: the former text is unknown: the text stays" % path)
+            left.append(f"{path}: the former text is unknown: the text stays")
             return text
         new_text, changed = replacing.undone(text, _text(former), how)
         if changed:

@@ -18,7 +18,7 @@ def remove_empty(machine: Machine, path: str) -> Result:
     """Remove a directory if it is empty. If not, the last node that manages something in it removes it."""
     result = machine.remove(path)
     empty = result["status"] == "ok" or not machine.listdir(path)
-    return result if empty else ok("%s is not empty yet" % path)
+    return result if empty else ok(f"{path} is not empty yet")
 
 
 class Restore:
@@ -55,9 +55,7 @@ class Restore:
         """
         now = self.world.stat(path)
         if now is not None and now.kind not in ours and (was is None or now.kind != was["kind"]):
-            self.left.append(
-                "%s is now %s, which the node did not create: it stays" % (path, paths.FILE_TYPES[now.kind])
-            )
+            self.left.append(f"{path} is now {paths.FILE_TYPES[now.kind]}, which the node did not create: it stays")
         elif was is None:
             if now is not None:
                 self.remove(path, now)
@@ -70,7 +68,7 @@ class Restore:
         if now is None:
             self._restore(path, was, None)
         elif now.kind != was["kind"] or self.differs(path, was, now):
-            self.left.append("%s exists again: it stays as it is" % path)
+            self.left.append(f"{path} exists again: it stays as it is")
 
     def remove(self, path: str, now: Stat) -> None:
         """Remove what the node created. A directory stays if it contains something that others created."""
@@ -83,8 +81,8 @@ class Restore:
                 self.actions.append(remove_empty(path))
                 return
             if others:
-                listed = ", ".join(others[:3]) + (" and %d more" % (len(others) - 3) if len(others) > 3 else "")
-                self.left.append("%s is not empty (%s): it stays" % (path, listed))
+                listed = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+                self.left.append(f"{path} is not empty ({listed}): it stays")
                 return
         self.removed.add(path)
         self.actions.append(paths.remove(path))
@@ -122,7 +120,7 @@ class Restore:
     def _restore(self, path: str, was: records.PathRecord, now: Stat | None) -> None:
         file_type = was["kind"]
         if now is None and not self._has_parent(path):
-            self.left.append("%s is not restored: its directory no longer exists" % path)
+            self.left.append(f"{path} is not restored: its directory no longer exists")
             return
         if file_type == "other":
             return
@@ -136,7 +134,7 @@ class Restore:
             elif "content" in was:
                 self.actions.append(tree.put(path, was["content"], was["mode"], owner, group))
             else:
-                self.left.append("%s is not restored: its previous content is unknown" % path)
+                self.left.append(f"{path} is not restored: its previous content is unknown")
         elif file_type == "file" and "content" in was and now.owner != was["owner"]:
             self.actions.append(tree.put(path, was["content"], was["mode"], *self.owners(path, was)))
         else:
@@ -169,7 +167,7 @@ class Restore:
         """Return whether an account exists. If not, add a message."""
         if name.isdigit() or name in self.users or self._on_host(table, name):
             return True
-        self.left.append("%s does not get its %s %s back: %s no longer exists" % (path, field, name, name))
+        self.left.append(f"{path} does not get its {field} {name} back: {name} no longer exists")
         return False
 
     def _on_host(self, table: str, name: str) -> bool:
@@ -205,7 +203,7 @@ def bring_back(restoring: Restore, memory: records.TreeMemory, attrs: records.At
         if was is None and memory["complete"]:
             restoring.remove(path, now)
         elif now.kind != "directory":
-            restoring.left.append("%s stays: its previous state is unknown" % path)
+            restoring.left.append(f"{path} stays: its previous state is unknown")
 
 
 def back_up(restoring: Restore, memory: records.BackedUp, suffix: str | None) -> None:
@@ -214,7 +212,7 @@ def back_up(restoring: Restore, memory: records.BackedUp, suffix: str | None) ->
     if suffix and kept is not None and kept["suffix"] == suffix:
         restoring.back(memory["path"] + suffix, kept["was"], ("file",))
     elif suffix and restoring.world.stat(memory["path"] + suffix) is not None:
-        restoring.left.append("the backup copy %s stays" % (memory["path"] + suffix))
+        restoring.left.append(f"the backup copy {memory['path'] + suffix} stays")
 
 
 def masked(value: Any) -> bool:

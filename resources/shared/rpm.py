@@ -25,8 +25,8 @@ def query(world: World, argv: list[str], codes: tuple[int, ...] = (0,)) -> list[
     """
     probe = world.probe([PROGRAM, *argv], inputs=("packages", PLACES))
     if probe.status not in codes:
-        why = (probe.errors.decode("utf-8", "replace").strip() or "status %d" % probe.status).splitlines()[-1]
-        raise CheckError("rpm can't read its database: %s" % why)
+        why = (probe.errors.decode("utf-8", "replace").strip() or f"status {probe.status}").splitlines()[-1]
+        raise CheckError(f"rpm can't read its database: {why}")
     return probe.text.splitlines()
 
 
@@ -50,7 +50,7 @@ def packages(host: Any) -> dict[str, records.Fields]:
     moments: dict[str, int] = {}
     for line in query(host, ["--query", "--all", "--queryformat", _FORMAT]):
         name, architecture, version, moment = line.split("\t")
-        key = name if architecture in known else "%s:%s" % (name, architecture)
+        key = name if architecture in known else f"{name}:{architecture}"
         if name != KEYS and int(moment) >= moments.get(key, 0):
             loaded[key], moments[key] = {"version": version}, int(moment)
     return loaded

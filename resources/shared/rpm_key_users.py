@@ -75,4 +75,4 @@ def _keys(world: World, path: str) -> set[bytes]:
     try:
         return public_keys(world.read(path))
     except ValueError as problem:
-        raise CheckError("the key %s can't be read: %s" % (path, problem)) from None
+        raise CheckError(f"the key {path} can't be read: {problem}") from None

@@ -29,7 +29,7 @@ def dependencies(host: Any) -> dict[str, records.Fields]:
     needs: dict[str, dict[str, set[str]]] = {}
     for line in rpm.query(host, ["--query", "--all", "--queryformat", _FORMAT]):
         name, architecture, kind, relation = line.split("\t")
-        key = name if architecture in native else "%s:%s" % (name, architecture)
+        key = name if architecture in native else f"{name}:{architecture}"
         if name == rpm.KEYS:
             continue
         entry = needs.setdefault(key, {"hard": set(), "soft": set()})
@@ -62,5 +62,5 @@ def _add_owners(host: Any, files: list[str], providers: dict[str, set[str]], nat
         name, tab, rest = line.partition("\t")
         architecture, _, path = rest.partition("\t")
         if tab and _MERGED.sub("", path) in wanted:
-            key = name if architecture in native else "%s:%s" % (name, architecture)
+            key = name if architecture in native else f"{name}:{architecture}"
             providers.setdefault(wanted[_MERGED.sub("", path)], set()).add(key)

@@ -34,7 +34,7 @@ def import_key(machine: Machine, path: str, keys: list[str]) -> Result:
 @op(turn="rpm")
 def forget_key(machine: Machine, keys: list[str]) -> Result:
     """Let rpm no longer accept the signatures of these keys."""
-    argv = [rpm.PROGRAM, "--erase", "--", *("%s-%s" % (rpm.KEYS, key) for key in keys)]
+    argv = [rpm.PROGRAM, "--erase", "--", *(f"{rpm.KEYS}-{key}" for key in keys)]
     return machine.run(argv, {"rpm_keys": dict.fromkeys(keys)})
 
 
@@ -46,7 +46,7 @@ def make_directory(machine: Machine, path: str) -> Result:
 
 def register(node_type: NodeType[...], directory: str) -> None:
     """Let a node type manage repositories in a directory. It claims the files of a repository and of its key."""
-    node_type.claims(lambda attrs: ["path:%s%s.repo" % (directory, attrs["name"]), "path:" + KEY + attrs["name"]])
+    node_type.claims(lambda attrs: [f"path:{directory}{attrs['name']}.repo", "path:" + KEY + attrs["name"]])
     node_type.blobs(blobs)
     node_type.remember(remember)
     node_type.undo(undo)

@@ -100,8 +100,8 @@ def content(attrs: records.Attrs, zypp: bool = False) -> str:
     }
     if attrs.get("key") or attrs.get("key_source"):
         fields["gpgkey"] = "file://" + rpm_repositories.KEY + attrs["name"]
-    rows = ["%s=%s\n" % (key, _text(value)) for key, value in fields.items() if value is not None]
-    return "%s[%s]\n%s" % (drop_in_texts.HEADER, attrs["name"], "".join(rows))
+    rows = [f"{key}={_text(value)}\n" for key, value in fields.items() if value is not None]
+    return f"{drop_in_texts.HEADER}[{attrs['name']}]\n{''.join(rows)}"
 
 
 def _text(value: object) -> str:
@@ -113,7 +113,7 @@ def sent(node: Any, context: Any, directory: str, zypp: bool = False) -> Any:
 
     :raises Wrong: if the key is not valid
     """
-    attrs, path = node.attrs, "%s%s.repo" % (directory, node.attrs["name"])
+    attrs, path = node.attrs, f"{directory}{node.attrs['name']}.repo"
     if attrs.get("absent"):
         return drop_in_texts.sent(node, path, None).with_attrs(key_path=rpm_repositories.KEY + attrs["name"])
     key = (attrs.get("key") or "").encode()
@@ -140,7 +140,7 @@ def key_ids(lines: list[str]) -> list[str]:
     for tag, body in rpm_key_users.packets(data):
         if tag == 6 and body[:1] == b"\x04":
             digest = hashlib.sha1(b"\x99" + len(body).to_bytes(2, "big") + body, usedforsecurity=False).hexdigest()
-            found.append("%s-%x" % (digest[-8:], int.from_bytes(body[1:5], "big")))
+            found.append(f"{digest[-8:]}-{int.from_bytes(body[1:5], 'big'):x}")
     if not found:
         raise Wrong("the key has another version than 4, which rpm does not accept", "make another key with gpg")
     return found

@@ -35,7 +35,7 @@ def _listed(host: World, *arguments: str) -> list[str]:
     probe = host.probe(["semanage", *arguments], timeout=TIMEOUT)
     if probe.status:
         lines = (probe.errors or probe.output).decode("utf-8", "replace").strip().splitlines()
-        raise CheckError("semanage %s fails: %s" % (" ".join(arguments), lines[-1] if lines else "no output"))
+        raise CheckError(f"semanage {' '.join(arguments)} fails: {lines[-1] if lines else 'no output'}")
     return probe.text.splitlines()
 
 
@@ -72,7 +72,7 @@ def _boolean(name: str, world: World) -> records.Fields:
     entry = world.entry("selinux_boolean", name)
     if entry is None:
         near = paths.nearest(name, world.table("selinux_boolean"))
-        raise CheckError("the policy of this host has no boolean %s%s" % (name, near))
+        raise CheckError(f"the policy of this host has no boolean {name}{near}")
     return entry
 
 
@@ -123,11 +123,11 @@ def contexts(host: World) -> dict[str, records.Fields]:
     """Load the local rules for labels: pattern and file type → `setype`."""
     loaded: dict[str, records.Fields] = {}
     for line in _listed(host, "fcontext", "--list", "--locallist", "--noheading"):
-        found = re.match(r"(\S+)\s+(%s)\s+(?:\S+?:\S+?:(\S+?)(?::\S*)?|<<None>>)\s*\Z" % "|".join(FILE_TYPES), line)
+        found = re.match(rf"(\S+)\s+({'|'.join(FILE_TYPES)})\s+(?:\S+?:\S+?:(\S+?)(?::\S*)?|<<None>>)\s*\Z", line)
         if found:
-            loaded["%s (%s)" % (found[1], found[2])] = {"setype": found[3] or "<<none>>"}
+            loaded[f"{found[1]} ({found[2]})"] = {"setype": found[3] or "<<none>>"}
         elif line.strip() and " = " not in line and not line.startswith("SELinux "):
-            raise CheckError("semanage prints a rule that statecfg can't read: %s" % line)
+            raise CheckError(f"semanage prints a rule that statecfg can't read: {line}")
     return loaded
 
 
@@ -135,14 +135,14 @@ def contexts(host: World) -> dict[str, records.Fields]:
 def set_context(machine: Machine, path: str, file_type: str, setype: str, exists: bool) -> Result:
     """Add or change the rule for the labels of files."""
     how = ["--modify" if exists else "--add", "--ftype", FILE_TYPES[file_type], "--type", setype]
-    effect = {"selinux_fcontext": {"%s (%s)" % (path, file_type): {"setype": setype}}}
+    effect = {"selinux_fcontext": {f"{path} ({file_type})": {"setype": setype}}}
     return machine.run(["semanage", "fcontext", *how, path], effect, timeout=TIMEOUT)
 
 
 @op(turn="selinux")
 def delete_context(machine: Machine, path: str, file_type: str) -> Result:
     """Delete the rule for the labels of files."""
-    effect = {"selinux_fcontext": {"%s (%s)" % (path, file_type): None}}
+    effect = {"selinux_fcontext": {f"{path} ({file_type})": None}}
     argv = ["semanage", "fcontext", "--delete", "--ftype", FILE_TYPES[file_type], path]
     return machine.run(argv, effect, timeout=TIMEOUT)
 
@@ -154,7 +154,7 @@ def relabel(machine: Machine, path: str) -> Result:
 
 
 def _key(attrs: records.Attrs) -> str:
-    return "%s (%s)" % (attrs["path"], attrs["file_type"])
+    return f"{attrs['path']} ({attrs['file_type']})"
 
 
 def _missing(world: World, path: str) -> bool:
@@ -171,9 +171,7 @@ def _mislabelled(world: World, path: str) -> bool:
         return False
     probe = world.probe(["restorecon", "-n", "-v", "-R", path], timeout=3600.0)
     if probe.status:
-        raise CheckError(
-            "restorecon can't compare the labels of %s: %s" % (path, probe.errors.decode("utf-8", "replace"))
-        )
+        raise CheckError(f"restorecon can't compare the labels of {path}: {probe.errors.decode('utf-8', 'replace')}")
     return "relabel" in probe.text
 
 
@@ -207,7 +205,7 @@ def undo_context(node: Node, memory: records.Fields, world: World) -> ActionSpec
     ours = None if attrs.get("absent") else attrs["setype"]
     if (now["setype"] if now is not None else None) != ours:
         changed = now is not None and now != was
-        return ActionSpec(left=["the rule for %s was changed by others: it stays" % _key(attrs)] if changed else [])
+        return ActionSpec(left=[f"the rule for {_key(attrs)} was changed by others: it stays"] if changed else [])
     if now == was:
         return ActionSpec()
     if was is None:
@@ -232,7 +230,7 @@ def ports(host: World) -> dict[str, records.Fields]:
                 continue
             for port in found[3].split(","):
                 # A local rule overrides the policy, and semanage lists both.
-                loaded["%s/%s" % (port.strip(), found[2])] = {"setype": found[1], **({"local": True} if local else {})}
+                loaded[f"{port.strip()}/{found[2]}"] = {"setype": found[1], **({"local": True} if local else {})}
     return loaded
 
 
@@ -287,6 +285,6 @@ def undo_port(node: Node, memory: records.Fields, world: World) -> ActionSpec:
             [_labelled(port, was["setype"], now)] if gone and was is not None and was.get("local") else []
         )
     if now is None or now["setype"] != attrs["setype"]:
-        return ActionSpec(left=["the label of %s was changed by others: it stays" % port])
+        return ActionSpec(left=[f"the label of {port} was changed by others: it stays"])
     local: Sequence[Action] = [_labelled(port, was["setype"], now)] if was is not None and was.get("local") else []
     return ActionSpec([*(local or [delete_port(port)])] if now.get("local") else [])

@@ -43,19 +43,19 @@ class Snapshot:
             if content is not None:
                 record["content"] = content
         elif stat.kind == "other":
-            self.lost.append("%s, %s, is not recorded" % (path, paths.FILE_TYPES["other"]))
+            self.lost.append(f"{path}, {paths.FILE_TYPES['other']}, is not recorded")
         return record
 
     def _content(self, path: str, size: int) -> Blob | None:
         if size > self.room:
-            self.lost.append("the content of %s is not recorded: %d bytes are too many" % (path, size))
+            self.lost.append(f"the content of {path} is not recorded: {size} bytes are too many")
             return None
         try:
             # A large file is never in memory: it is read again when its content is stored.
             large = size > DIFFED
             content = Blob(self.world.digest(path), size, path=path) if large else Blob.of(self.world.read(path))
         except PermissionError:
-            self.lost.append("the content of %s is not recorded: statecfg may not read it" % path)
+            self.lost.append(f"the content of {path} is not recorded: statecfg may not read it")
             return None
         self.room -= content.size
         return content
@@ -76,10 +76,10 @@ class Snapshot:
                 if stat is None:
                     continue
                 if path.count("/") > DEEPEST:
-                    raise LookupError("%s holds directories more than %d levels deep" % (root, DEEPEST))
+                    raise LookupError(f"{root} holds directories more than {DEEPEST} levels deep")
                 self.entries += 1
                 if self.entries > ENTRIES:
-                    raise LookupError("%s holds more than %d files" % (root, ENTRIES))
+                    raise LookupError(f"{root} holds more than {ENTRIES} files")
                 whole = wanted is None or path in wanted
                 inside[path] = self._full(posixpath.join(root, path), stat) if whole else {"kind": stat.kind}
                 if stat.kind == "directory":
@@ -90,7 +90,7 @@ class Snapshot:
         try:
             return self.world.listdir(path)
         except PermissionError:
-            self.lost.append("the content of %s is not recorded: statecfg may not read it" % path)
+            self.lost.append(f"the content of {path} is not recorded: statecfg may not read it")
             return []
 
     def kept(self, path: str, suffix: str) -> records.Backup:

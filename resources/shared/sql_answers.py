@@ -38,4 +38,4 @@ def first_line(answer: Probe) -> str:
 
 def unreadable(what: str, why: str, server: str) -> CheckError:
     """Return the error for a query that failed."""
-    return CheckError("%s can't be read from %s: %s; try again when the server answers" % (what, server, why))
+    return CheckError(f"{what} can't be read from {server}: {why}; try again when the server answers")

@@ -41,8 +41,8 @@ def write(
         undone = machine.remove(path)
     else:
         undone = machine.write(path, former, stat.mode, stat.owner, stat.group)
-    restored = "restored" if undone["status"] == "ok" else "not restored (%s)" % undone["reason"]
-    return error("sshd refuses the new configuration, and the former one is %s: %s" % (restored, refusal))
+    restored = "restored" if undone["status"] == "ok" else f"not restored ({undone['reason']})"
+    return error(f"sshd refuses the new configuration, and the former one is {restored}: {refusal}")
 
 
 def check_server(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
@@ -76,7 +76,7 @@ def require_include(world: World, main: str) -> None:
     except Unknown:
         return
     if text is None:
-        raise CheckError("%s does not exist; require the package of OpenSSH" % main)
-    if not re.search(r"^\s*include\s+.*%s\.d/\*" % re.escape(main), text, re.M | re.I):
+        raise CheckError(f"{main} does not exist; require the package of OpenSSH")
+    if not re.search(rf"^\s*include\s+.*{re.escape(main)}\.d/\*", text, re.M | re.I):
         help = 'add the line "Include %s.d/*.conf" at its beginning with line_in_file, and require that node'
         raise CheckError(("%s does not include %s.d, so the file would have no effect; " + help) % (main, main, main))

@@ -14,7 +14,7 @@ LINES = 12  # lines of sshd's output that an error shows
 def check_config(machine: Machine, unit: str) -> Result:
     """Let sshd validate the configuration that it will read."""
     message = refusal(machine, unit.endswith(".socket"))
-    return error("sshd refuses the new configuration, and was not restarted: %s" % message) if message else ok()
+    return error(f"sshd refuses the new configuration, and was not restarted: {message}") if message else ok()
 
 
 def refusal(machine: Machine, idle: bool = True) -> str:

@@ -43,7 +43,7 @@ def make_file(machine: Machine, path: str, megabytes: int) -> Result:
     if result["status"] != "ok":
         return result
     # The kernel accepts no file with holes, and fallocate(1) leaves some on XFS and other file systems.
-    argv = ["dd", "if=/dev/zero", "of=" + path, "bs=1M", "count=%d" % megabytes, "conv=notrunc,fsync", "status=none"]
+    argv = ["dd", "if=/dev/zero", "of=" + path, "bs=1M", f"count={megabytes}", "conv=notrunc,fsync", "status=none"]
     return machine.run(argv, {"files": [path]}, timeout=LONG)
 
 
@@ -70,9 +70,9 @@ def stop(machine: Machine, path: str) -> Result:
 def _line(node: Node) -> Node:
     """Return the line of the swap space in fstab."""
     path, priority = mounts.escaped(node.attrs["path"]), node.attrs.get("priority")
-    options = "sw" if priority is None else "sw,pri=%d" % priority
-    line = "%s none swap %s 0 0" % (path, options)
-    return entries.entry(node, mounts.FSTAB, line, r"^\s*%s\s+\S+\s+swap\s" % re.escape(path), mode="0644")
+    options = "sw" if priority is None else f"sw,pri={priority}"
+    line = f"{path} none swap {options} 0 0"
+    return entries.entry(node, mounts.FSTAB, line, rf"^\s*{re.escape(path)}\s+\S+\s+swap\s", mode="0644")
 
 
 def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
@@ -112,7 +112,7 @@ def _wants_file(attrs: records.Attrs, path: str, stat: Stat | None) -> bool:
     size = attrs.get("size")
     if stat is None:
         if size is None:
-            raise CheckError("%s does not exist; with size, statecfg creates a file" % path)
+            raise CheckError(f"{path} does not exist; with size, statecfg creates a file")
         return True
     if size is not None and stat.kind != "file":
         paths.refuse(path, stat, "a file", "remove size for a device")
@@ -131,7 +131,7 @@ def _require_swap(world: World, path: str, stat: Stat, used: records.Fields | No
         paths.refuse(path, stat, "a file or device")
     found, called = filesystems.content(world, path)
     if found not in ("", "swap"):
-        raise CheckError("%s contains %s and not swap space; statecfg does not replace it" % (path, called))
+        raise CheckError(f"{path} contains {called} and not swap space; statecfg does not replace it")
     return found == "swap"
 
 

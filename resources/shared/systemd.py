@@ -87,7 +87,7 @@ def _ask(host: World, argv: Sequence[str]) -> str:
     probe = host.probe(argv)
     if probe.status != 0:
         errors = probe.errors.decode("utf-8", "replace").strip()
-        raise CheckError("systemd does not answer: %s: %s" % (" ".join(argv[:2]), errors))
+        raise CheckError(f"systemd does not answer: {' '.join(argv[:2])}: {errors}")
     return probe.text
 
 
@@ -214,7 +214,7 @@ def require_file(unit: str, node: Node, nodes: Mapping[str, Node]) -> None:
     makers += ["systemd_unit:" + name for name in (file, file[: -len(".service")]) if unit_name(name) == file]
     for name in makers:
         if name in nodes and not nodes[name].attrs.get("absent") and name not in required(node, nodes):
-            raise CheckError("%s creates the unit %s: add it to requires, or to restart_on" % (name, unit))
+            raise CheckError(f"{name} creates the unit {unit}: add it to requires, or to restart_on")
 
 
 def _change(machine: Machine, verb: str, unit: str, **fields: Any) -> Result:
@@ -228,7 +228,7 @@ def _start(machine: Machine, verb: str, unit: str) -> Result:
     """Start a unit; if that fails, add what systemd knows about it to the error."""
     result = _change(machine, verb, unit, active="active")
     if result["status"] == "error" and not scripts(machine):
-        result = error("%s\n%s" % (result["reason"], unit_health.account(machine, unit)), result.get("log"))
+        result = error(f"{result['reason']}\n{unit_health.account(machine, unit)}", result.get("log"))
     return result
 
 

@@ -34,7 +34,7 @@ def target(node: Node, nodes: Mapping[str, Node], world: World, help: str) -> tu
         attrs = other.attrs
         whole = other.type == "file" and attrs.get("content") is not None and not attrs.get("create_only")
         if attrs.get("path") == path and (whole or attrs.get("checksum")):
-            raise CheckError("%s manages the whole file %s: %s" % (name, path, help))
+            raise CheckError(f"{name} manages the whole file {path}: {help}")
     stat = world.stat(path)
     if stat is not None and stat.kind != "file":
         paths.refuse(path, stat, "a file")
@@ -47,7 +47,7 @@ def require_creatable(world: World, path: str, node: Node, nodes: Mapping[str, N
     :raises CheckError: if not
     """
     if not node.attrs.get("create"):
-        raise CheckError("%s does not exist; create: true creates it" % path)
+        raise CheckError(f"{path} does not exist; create: true creates it")
     paths.require_parent(world, path, node, nodes)
 
 
@@ -73,7 +73,7 @@ def require_stable(path: str, once: str, twice: str) -> None:
     one, two = once.split("\n"), twice.split("\n")
     at = next((at for at, pair in enumerate(zip(one, two)) if pair[0] != pair[1]), min(len(one), len(two)) - 1)
     # A long line is left out, because a cut could split a secret.
-    pair = tuple("%d characters" % len(line) if len(line) > LONGEST else '"%s"' % line for line in (one[at], two[at]))
+    pair = tuple(f"{len(line)} characters" if len(line) > LONGEST else f'"{line}"' for line in (one[at], two[at]))
     message = "every apply would change %s again: line %d would be %s, then %s; write a pattern that does not match it"
     raise CheckError(message % (path, at + 1, *pair))
 

@@ -24,7 +24,7 @@ def check(node: Node, world: World) -> list[Action]:
     zone = paths.look(world, data)
     if (zone is None and world.is_known(data)) or (zone is not None and zone.kind == "directory"):
         near = _nearest(world, name)
-        raise CheckError("this host has no time zone %s%s; the package tzdata brings the zones" % (name, near))
+        raise CheckError(f"this host has no time zone {name}{near}; the package tzdata brings the zones")
     actions: list[Action] = []
     link = paths.look(world, LINK)
     if link is not None and link.kind not in ("symlink", "file"):

@@ -53,7 +53,7 @@ def create_key(
     if algorithm == "rsa":
         argv += ["-pkeyopt", "rsa_keygen_bits:%d" % (bits or 3072)]
     elif algorithm == "ec":
-        argv += ["-pkeyopt", "ec_paramgen_curve:%s" % CURVES[bits or 256], "-pkeyopt", "ec_param_enc:named_curve"]
+        argv += ["-pkeyopt", f"ec_paramgen_curve:{CURVES[bits or 256]}", "-pkeyopt", "ec_param_enc:named_curve"]
     return made(machine, argv, "", path, mode=mode, owner=owner, group=group)
 
 
@@ -99,7 +99,7 @@ def check_key(node: Node, nodes: Mapping[str, Node], world: World) -> list[Actio
         owner, group = paths.owners(world, node, nodes)
         return [create_key(path, attrs["algorithm"], attrs.get("bits"), mode, owner, group)]
     if not re.search(rb"^-----BEGIN [A-Z ]*PRIVATE KEY-----", world.read(path), re.M):
-        raise CheckError("%s is not a private key in PEM; move it away, and statecfg creates one" % path)
+        raise CheckError(f"{path} is not a private key in PEM; move it away, and statecfg creates one")
     return paths.attribute_actions(world, path, stat, mode, node, nodes)
 
 
@@ -144,7 +144,7 @@ def check_certificate(node: Node, nodes: Mapping[str, Node], world: World) -> li
         return [paths.remove(path)] if stat is not None else []
     for name in filter(None, (attrs["key"], attrs.get("authority"), attrs.get("authority_key"))):
         if world.is_known(name) and world.stat(name) is None:
-            raise CheckError("%s does not exist; declare the node that creates it and require it" % name)
+            raise CheckError(f"{name} does not exist; declare the node that creates it and require it")
     mode = paths.mode_bits(attrs["mode"])
     if stat is None:
         paths.require_parent(world, path, node, nodes)
@@ -171,23 +171,23 @@ def wrong(attrs: records.Attrs, world: World) -> str:
         return "the file is not a certificate"
     public = world.probe(["openssl", "pkey", "-in", key, "-pubout"], inputs=("tls", [key]))
     if public.status:
-        raise CheckError("openssl cannot read the key %s" % key)
+        raise CheckError(f"openssl cannot read the key {key}")
     lines = dict(line.partition("=")[::2] for line in text.splitlines() if line.startswith(("subject=", "issuer=")))
     if public.text.strip() not in text:
         return "the certificate belongs to another key"
     if lines["subject"] != "CN=" + attrs["common_name"]:
-        return "the certificate has the subject %s" % lines["subject"]
+        return f"the certificate has the subject {lines['subject']}"
     if names(text) != sorted(attrs["names"]):
         return "the certificate has other names: %s" % (", ".join(names(text)) or "none")
     if ("CA:TRUE" in text) != bool(attrs.get("is_authority")):
-        return "the certificate %s an authority" % ("belongs to" if "CA:TRUE" in text else "does not belong to")
+        return f"the certificate {'belongs to' if 'CA:TRUE' in text else 'does not belong to'} an authority"
     if "Certificate will expire" in text:
-        return "the certificate expires within %d days" % attrs["renew_before"]
+        return f"the certificate expires within {attrs['renew_before']} days"
     if authority is None:
         return "" if lines["issuer"] == lines["subject"] else "an authority has signed the certificate"
     verify = ["openssl", "verify", "-partial_chain", "-CAfile", authority, path]
     signed = world.probe(verify, inputs=("tls", [path, authority])).status == 0
-    return "" if signed else "%s has not signed the certificate" % posixpath.basename(authority)
+    return "" if signed else f"{posixpath.basename(authority)} has not signed the certificate"
 
 
 def names(text: str) -> list[str]:
@@ -202,7 +202,7 @@ def names(text: str) -> list[str]:
     addresses = [entry.partition(":")[2] for entry in listed if entry.startswith("IP Address:")]
     return sorted(
         [entry for entry in listed if not entry.startswith("IP Address:")]
-        + ["IP:%s" % ipaddress.ip_address(address) for address in addresses]
+        + [f"IP:{ipaddress.ip_address(address)}" for address in addresses]
     )
 
 

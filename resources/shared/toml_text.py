@@ -75,12 +75,12 @@ class _Reader:
         return found is not None
 
     def wrong(self, wanted: str) -> NotEditable:
-        return NotEditable(row_of(self.text, self.at), "this is not TOML: %s is missing" % wanted)
+        return NotEditable(row_of(self.text, self.at), f"this is not TOML: {wanted} is missing")
 
     def expect(self, sign: str) -> None:
         self.skip(_SPACE)
         if not self.text.startswith(sign, self.at):
-            raise self.wrong("`%s`" % sign)
+            raise self.wrong(f"`{sign}`")
         self.at += len(sign)
 
     def key(self) -> list[str]:
@@ -136,7 +136,7 @@ class _Reader:
                 self.at += 1
                 self.skip(_BLANK)
             elif not self.text.startswith(end, self.at):
-                raise self.wrong("`%s`" % end)
+                raise self.wrong(f"`{end}`")
         self.at += 1
         return items
 
@@ -166,7 +166,7 @@ def _plain(text: str) -> Any:
 def literal(value: Any) -> str:
     """Return a value as text of the file."""
     if isinstance(value, (list, tuple)):
-        return "[%s]" % ", ".join(map(literal, value))
+        return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, str):
         return quoted_text(value)
     return json.dumps(value)
@@ -182,15 +182,15 @@ def _find(text: str, key: Sequence[str]) -> tuple[list[_Entry], _Entry | None]:
     for entry in entries:
         path = entry.path
         if entry.array and wanted[: len(path)] == path:
-            raise NotEditable(entry.row, "`%s` is an array of tables" % dotted(path))
+            raise NotEditable(entry.row, f"`{dotted(path)}` is an array of tables")
         if entry.end is not None and path == wanted:
             if found is not None:
-                raise NotEditable(entry.row, "`%s` is also in line %d" % (dotted(key), found.row + 1))
+                raise NotEditable(entry.row, f"`{dotted(key)}` is also in line {found.row + 1}")
             found = entry
         elif entry.end is not None and wanted[: len(path)] == path:
-            raise NotEditable(entry.row, "`%s` is not a table with its own lines" % dotted(path))
+            raise NotEditable(entry.row, f"`{dotted(path)}` is not a table with its own lines")
         elif path[: len(wanted)] == wanted:
-            raise NotEditable(entry.row, "`%s` is a table" % dotted(key))
+            raise NotEditable(entry.row, f"`{dotted(key)}` is a table")
     return entries, found
 
 
@@ -214,7 +214,7 @@ def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
     rows = lines.split(text)
     end = lines.line_ends(rows)
     table = inside[-1].table if inside else above
-    new = ["%s = %s" % (_key(wanted[len(table) :]), literal(value)) + end]
+    new = [f"{_key(wanted[len(table) :])} = {literal(value)}" + end]
     at = len(rows) if above else 0
     if inside:
         last = inside[-1]
@@ -222,7 +222,7 @@ def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
         indent = rows[last.row][: len(rows[last.row]) - len(rows[last.row].lstrip())]
         new[0] = indent + new[0]
     elif above:
-        new = [*([end] if rows else []), "[%s]" % _key(above) + end, *new]
+        new = [*([end] if rows else []), f"[{_key(above)}]" + end, *new]
     if at == len(rows) and rows and not lines.line_end(rows[-1]):
         rows[-1] += end
     rows[at:at] = new

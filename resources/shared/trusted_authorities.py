@@ -55,7 +55,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     if not actions and node.attrs.get("absent"):
         return []
     if world.is_known(PROGRAM) and world.stat(PROGRAM) is None:
-        raise CheckError("%s does not exist; require the package ca-certificates" % PROGRAM)
+        raise CheckError(f"{PROGRAM} does not exist; require the package ca-certificates")
     if actions or node.attrs["fingerprint"] not in trusted(world):
         actions.append(update_trust(fresh=bool(node.attrs.get("absent"))))
     return actions

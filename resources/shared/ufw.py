@@ -52,7 +52,7 @@ def key(route: bool, words: Sequence[str], family: str) -> str:
     :param words: see `clause`
     :param family: IPv4 or IPv6
     """
-    return "%s%s, %s" % ("route " if route else "", " ".join(words), family)
+    return f"{'route ' if route else ''}{' '.join(words)}, {family}"
 
 
 @table("ufw_rule", volatile=True)
@@ -74,7 +74,7 @@ def _rule(line: str, family: str, path: str) -> tuple[str, records.Fields]:
     text, _, comment = line[len("### tuple ### ") :].partition(" comment=")
     parts = text.split()
     if len(parts) not in (7, 9):
-        raise CheckError("%s contains a rule that statecfg can't read: %s" % (path, line))
+        raise CheckError(f"{path} contains a rule that statecfg can't read: {line}")
     what, protocol, dport, to, sport, source = parts[:6]
     to_profile, from_profile = (
         "" if name == "-" else name.replace("%20", " ") for name in (parts[6:8] if len(parts) == 9 else "--")
@@ -88,7 +88,7 @@ def _rule(line: str, family: str, path: str) -> tuple[str, records.Fields]:
     try:
         remark = bytes.fromhex(comment.strip()).decode("utf-8", "replace")
     except ValueError:
-        raise CheckError("%s contains a comment that statecfg can't read: %s" % (path, line)) from None
+        raise CheckError(f"{path} contains a comment that statecfg can't read: {line}") from None
     return key(bool(route), words, family), {"action": action, "log": log, "comment": remark}
 
 

@@ -36,7 +36,7 @@ def _families(attrs: records.Attrs, world: World) -> list[str]:
     addresses = [attrs[name] for name in ("from_address", "to_address") if attrs.get(name) is not None]
     if any(":" in address for address in addresses):
         if "IPv6" not in present:
-            raise CheckError("ufw manages no rules of IPv6; write IPV6=yes in %s" % ufw.DEFAULTS)
+            raise CheckError(f"ufw manages no rules of IPv6; write IPV6=yes in {ufw.DEFAULTS}")
         return ["IPv6"]
     return ["IPv4"] if addresses or attrs.get("protocol") in ONLY_IPV4 else present
 
@@ -99,7 +99,7 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
         elif now is None or (was is not None and all(now[field] == was[field] for field in now)):
             continue
         elif now != _wanted(attrs):
-            spec.left.append("the rule %s was changed to %s by others: it stays" % (name, now["action"]))
+            spec.left.append(f"the rule {name} was changed to {now['action']} by others: it stays")
         else:
             spec.actions.append(_delete(attrs, [family], now) if was is None else _add(attrs, [family], was))
     return spec

@@ -45,9 +45,9 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
         if was in (None, "") or was == now:
             continue
         if now != node.attrs[name]:
-            spec.left.append("others set %s of ufw to %s: it stays" % (name, now))
+            spec.left.append(f"others set {name} of ufw to {now}: it stays")
         elif name == "state" and was not in ("enabled", "disabled"):
-            spec.left.append("the state of ufw was: %s. It stays %s" % (was, now))
+            spec.left.append(f"the state of ufw was: {was}. It stays {now}")
         else:
             spec.actions.append(ufw.change_setting(name, was))
     return spec

@@ -55,7 +55,7 @@ def read_units(machine: Machine, unit: str, after: records.Fields | None = None,
 
 def path_of(unit: str, drop_in: str | None) -> str:
     """Return the path of a unit's file in /etc, or of one of its drop-ins."""
-    name = "%s.d/%s.conf" % (unit, drop_in) if drop_in else unit
+    name = f"{unit}.d/{drop_in}.conf" if drop_in else unit
     return posixpath.join(systemd.DIRECTORIES[0], name)
 
 
@@ -74,7 +74,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     attrs = node.attrs
     unit = systemd.unit_name(attrs["name"])
     if systemd.scripts(world):
-        raise CheckError("this host runs %s, and not systemd" % systemd.scripts(world).system(world))
+        raise CheckError(f"this host runs {systemd.scripts(world).system(world)}, and not systemd")
     if attrs.get("absent"):
         actions = drop_ins.check(node, nodes, world)
         if actions and not attrs.get("drop_in"):

@@ -24,23 +24,19 @@ def unit_properties(world: World, unit: str) -> dict[str, str]:
 def account(world: World, unit: str) -> str:
     """Return the result of a failed unit and its last lines in the journal."""
     properties = unit_properties(world, unit)
-    text = "%s is %s, result: %s" % (
-        unit,
-        properties.get("ActiveState", "unknown"),
-        properties.get("Result", "unknown"),
-    )
+    text = f"{unit} is {properties.get('ActiveState', 'unknown')}, result: {properties.get('Result', 'unknown')}"
     if properties.get("Result") == "exit-code":
-        text += " %s" % properties.get("ExecMainStatus")
+        text += f" {properties.get('ExecMainStatus')}"
     # The unit's own messages since its last start, and systemd's messages about it. If a process ends before the
     # journal has looked at it, its messages have only the name of the unit.
     run, started = properties.get("InvocationID", ""), int(properties.get("InactiveExitTimestampMonotonic") or 0)
     match = ["--unit", unit]
     if run and started:
         match = ["_SYSTEMD_INVOCATION_ID=" + run, "+", "INVOCATION_ID=" + run, "+", "_SYSTEMD_UNIT=" + unit]
-        match.append("--since=@%d" % (time.time() - time.monotonic() + started / 1e6))
+        match.append(f"--since=@{int(time.time() - time.monotonic() + started / 1000000.0)}")
     # The journal may be behind: without this, the last words of a process that has just ended can be missing.
     world.probe(["journalctl", "--sync"])
-    argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=%d" % LINES, *match]
+    argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", f"--lines={LINES}", *match]
     for line in world.probe(argv).text.splitlines()[-LINES:]:
         # A line is shown in full or omitted, because half of a secret could not be masked.
         text += "\n  %s" % (line if len(line) <= LONGEST else "(a line of %d characters)" % len(line))
@@ -61,4 +57,4 @@ def died(world: World, unit: str, since: float, wanted: bool) -> str:
     if (up and not again) or (not up and properties.get("Result") == "success" and (on_demand or not wanted)):
         return ""
     how = "it started and ended, and systemd started it again" if up else "it started and then ended"
-    return "%s: %s" % (how, account(world, unit))
+    return f"{how}: {account(world, unit)}"

@@ -53,7 +53,7 @@ def after_removal(world: World, name: str, attrs: records.Attrs, removed: Iterab
         return []
     if world.acted:
         if state.active == "failed":
-            raise CheckError("%s is %s" % (name, state.active))
+            raise CheckError(f"{name} is {state.active}")
         return []
     actions: list[Action] = []
     if state.reload or systemd.file_is_removed(name, removed):
@@ -92,7 +92,7 @@ def steps(attrs: records.Attrs, state: systemd.UnitState, triggered: bool) -> li
             actions.append(systemd.unmask(name))
             boot = None
         elif running or enabled:
-            raise CheckError("%s is masked; masked: false unmasks it" % name)
+            raise CheckError(f"{name} is masked; masked: false unmasks it")
     if enabled is True and boot not in STARTED_ANYWAY:
         actions.append(systemd.enable(name))
     elif enabled is False and boot not in NOT_STARTED:
@@ -141,7 +141,7 @@ def undo(node: Node, memory: records.UnitMemory, world: World) -> ActionSpec:
         return ActionSpec([systemd.unmask_alias(name, memory["target"])])
     boot = memory["enabled"]
     if state.enabled in MASKED and boot not in MASKED and not attrs.get("masked"):
-        return ActionSpec(left=["%s is now masked: it stays as it is" % name])
+        return ActionSpec(left=[f"{name} is now masked: it stays as it is"])
     wanted: dict[str, bool] = {}
     if attrs.get("running") is not None:
         wanted["running"] = memory["active"] in systemd.UP

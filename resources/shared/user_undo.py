@@ -32,7 +32,7 @@ def remember(node: Node, world: World) -> records.UserMemory:
             try:
                 memory["inside"] = snap.inside(home)
             except LookupError as problem:
-                snap.lost.append("%s: it will not be restored" % problem)
+                snap.lost.append(f"{problem}: it will not be restored")
     return snap.with_lost(memory)
 
 
@@ -76,7 +76,7 @@ def _created_again(world: World, name: str, was: records.Fields, memory: records
         present = [other for other in was["groups"] if world.entry("groups", other) is not None]
         more = {"system": False, "create_home": False, "gid": was["gid"]}
         restoring.actions.append(users.useradd(name, group=group or str(was["gid"]), groups=present, **fields, **more))
-        restoring.left.append("the password of %s is not restored: statecfg does not record passwords" % name)
+        restoring.left.append(f"the password of {name} is not restored: statecfg does not record passwords")
     home = memory.get("was")
     if home is not None:
         restoring.users.add(group or "")
@@ -91,9 +91,9 @@ def _changed_back(world: World, attrs: records.Attrs, was: records.Fields, memor
     restoring = restore.Restore(world, memory)
     name, now = attrs["name"], world.entry("users", attrs["name"])
     if memory["password"]:
-        restoring.left.append("the password of %s stays: statecfg does not record passwords" % name)
+        restoring.left.append(f"the password of {name} stays: statecfg does not record passwords")
     if now is None:
-        restoring.left.append("the user %s no longer exists" % name)
+        restoring.left.append(f"the user {name} no longer exists")
         return restoring.spec()
     changed = {field: was[field] for field in RESTORED if attrs.get(field) is not None}
     changed = {field: value for field, value in changed.items() if value != now.get(field)}
@@ -110,5 +110,5 @@ def _changed_back(world: World, attrs: records.Attrs, was: records.Fields, memor
         restoring.actions.append(users.usermod(name, changed, was["gid"]))
     home = attrs.get("home") or memory["home"]
     if attrs.get("create_home") and not memory["had_home"] and world.stat(home) is not None:
-        restoring.left.append("%s, the home directory that was created for %s, stays" % (home, name))
+        restoring.left.append(f"{home}, the home directory that was created for {name}, stays")
     return restoring.spec()

@@ -87,7 +87,7 @@ def usermod(machine: Machine, name: str, changed: records.Fields, gid: int | Non
 def set_password(machine: Machine, name: str, password_hash: str) -> Result:
     """Set the hash of a user's password."""
     effect = {"passwords": {name: {"hash": fingerprint(password_hash)}}}
-    return machine.run(["chpasswd", "--encrypted"], effect, input=("%s:%s\n" % (name, password_hash)).encode())
+    return machine.run(["chpasswd", "--encrypted"], effect, input=f"{name}:{password_hash}\n".encode())
 
 
 @op(turn="accounts")
@@ -133,7 +133,7 @@ def removal(world: World, name: str, entry: records.Fields | None, remove_home: 
     if stat is None:
         return [userdel(name, with_group)]
     if stat.kind != "directory" or stat.owner != name or str(home).strip("/") in tree.VITAL:
-        raise CheckError("the home of %s, %s, belongs to %s: it is not removed" % (name, home, stat.owner))
+        raise CheckError(f"the home of {name}, {home}, belongs to {stat.owner}: it is not removed")
     return [userdel(name, with_group, home)]
 
 
@@ -146,7 +146,7 @@ def creation(world: World, attrs: records.Attrs) -> Action:
     if uid is not None:
         taken = [other for other, fields in world.table("users").items() if fields.get("uid") == uid]
         if taken:
-            raise CheckError("the UID %d is taken by user %s" % (uid, taken[0]))
+            raise CheckError(f"the UID {uid} is taken by user {taken[0]}")
     group = attrs.get("group") or (name if world.entry("groups", name) is not None else None)
     primary = world.entry("groups", group) if group is not None else None
     create_home = attrs.get("create_home")

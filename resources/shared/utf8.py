@@ -14,7 +14,7 @@ def text(world: World, path: str) -> str:
     try:
         found = world.read(path).decode("utf-8")
     except UnicodeDecodeError as problem:
-        raise CheckError("%s is not UTF-8 text (byte %d); convert it first" % (path, problem.start)) from None
+        raise CheckError(f"{path} is not UTF-8 text (byte {problem.start}); convert it first") from None
     if "\0" in found:
-        raise CheckError("%s is not a text file: it contains a NUL byte" % path)
+        raise CheckError(f"{path} is not a text file: it contains a NUL byte")
     return found

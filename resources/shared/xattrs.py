@@ -98,7 +98,7 @@ def check(node: Node, world: World, facet: str, field: str, wanted: str | None, 
     if stat is None:
         if wanted is None:
             return False
-        raise CheckError("%s does not exist; require the node that creates it" % path)
+        raise CheckError(f"{path} does not exist; require the node that creates it")
     if stat.kind not in file_types:
         paths.refuse(path, stat, " or ".join(paths.FILE_TYPES[file_type] for file_type in file_types))
     now = (world.entry(facet, path) or {}).get(field)
@@ -128,5 +128,5 @@ def undo(
     if now == was:
         return ActionSpec([])
     if now != set_to:
-        return ActionSpec([], left=["%s of %s has another value now: it stays" % (field, path)])
+        return ActionSpec([], left=[f"{field} of {path} has another value now: it stays"])
     return ActionSpec([action])

@@ -15,7 +15,7 @@ from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, d
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\''
 _ENTRY = re.compile(r"( *)(%s|<<|[A-Za-z0-9_./$][^:#'\"\[\]{},&*]*?)[ \t]*:(?=[ \t]|\Z)([ \t]*)(.*)\Z" % _QUOTED, re.S)
-_STRING = re.compile("(?:%s)(?=[ \t]*(?:#|\\Z))" % _QUOTED)
+_STRING = re.compile(f"(?:{_QUOTED})(?=[ \t]*(?:#|\\Z))")
 _COMMENT = re.compile(r"(?:\A|[ \t]+)#.*\Z|[ \t]+\Z", re.S)
 _ITEM = re.compile(r"( *)-[ \t]+(.*)\Z", re.S)
 _ANCHOR = re.compile(r"(?:\A|[\s\[{,])&([^\s\[\]{},]+)")
@@ -93,7 +93,7 @@ def _entries(rows: Sequence[str], start: int, stop: int) -> list[_Entry]:
         found.append(_Entry(match, at))
         twice = next((entry for entry in found[:-1] if entry.name == found[-1].name), None)
         if twice is not None:
-            raise NotEditable(at, "the key `%s` is also in line %d" % (twice.name, twice.row + 1))
+            raise NotEditable(at, f"the key `{twice.name}` is also in line {twice.row + 1}")
     return found
 
 
@@ -108,7 +108,7 @@ def _walk(rows: Sequence[str], key: Sequence[str]) -> tuple[list[_Entry], _Entry
         if entry is None or depth == len(key) - 1:
             return entries, above, depth
         if entry.text not in ("", "{}"):
-            raise NotEditable(entry.row, "`%s` is not a block map" % dotted(key[: depth + 1]))
+            raise NotEditable(entry.row, f"`{dotted(key[: depth + 1])}` is not a block map")
         above, entries = entry, _entries(rows, entry.row + 1, entry.end)
     raise AssertionError("a key has at least one name")
 
@@ -151,7 +151,7 @@ def literal(value: Any, quoted: bool = False) -> str:
     :param quoted: whether to put every string in quotes
     """
     if isinstance(value, (list, tuple)):
-        return "[%s]" % ", ".join(literal(item, quoted) for item in value)
+        return f"[{', '.join((literal(item, quoted) for item in value))}]"
     if isinstance(value, str) and not quoted and _WORD.fullmatch(value) and value.lower() not in _OTHER:
         return str(value)
     return quoted_text(value) if isinstance(value, str) else json.dumps(value)
@@ -174,7 +174,7 @@ def _require_unused(rows: Sequence[str], entry: _Entry) -> None:
     rest = "".join([*rows[: entry.row], *rows[entry.end :]])
     for name in _ANCHOR.findall(value):
         if "*" + name in rest:
-            raise NotEditable(entry.row, "the value has the anchor &%s, which other lines use" % name)
+            raise NotEditable(entry.row, f"the value has the anchor &{name}, which other lines use")
 
 
 def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:

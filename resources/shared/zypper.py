@@ -180,7 +180,7 @@ def lock(machine: Machine, held: bool, names: Sequence[str]) -> Result:
     for pattern in () if held else locks(machine):
         found = [name for name in plain if fnmatch.fnmatchcase(name, pattern) and name != pattern]
         if found:
-            return error("the lock %s of zypper holds %s: remove that lock" % (pattern, ", ".join(found)))
+            return error(f"the lock {pattern} of zypper holds {', '.join(found)}: remove that lock")
     effect: records.Effect = {"packages": {name: {"held": True if held else None} for name in names}}
     return machine.run([*CALL, "addlock" if held else "removelock", "--", *plain], effect, env=PLAIN)
 
@@ -206,7 +206,7 @@ def transaction(world: World, wanted: records.WantedPackages, purge: bool = Fals
     found = zypper_program.steps(world, request, unlocked=bool(released))
     kept = package_steps.held_among(world, [name for name in found if name not in wanted])
     if released and kept:
-        raise CheckError("zypper can't do this: it would change %s, which is on hold" % ", ".join(kept))
+        raise CheckError(f"zypper can't do this: it would change {', '.join(kept)}, which is on hold")
     return found
 
 

@@ -64,7 +64,7 @@ def refused(probe: Probe) -> str:
     """Return zypper's own message."""
     errors = [" ".join(html.unescape(one or other).split()) for one, other in _ERROR.findall(probe.text)]
     rest = probe.errors.decode("utf-8", "replace").split()
-    return "; ".join(errors) or " ".join(rest) or "status %d" % probe.status
+    return "; ".join(errors) or " ".join(rest) or f"status {probe.status}"
 
 
 def _attributes(text: str) -> dict[str, str]:
@@ -78,14 +78,14 @@ def repositories(world: World) -> list[str]:
     """
     probe = run(world, ["repos"])
     if probe.status not in (0, 6):  # 6: there are none
-        raise CheckError("zypper can't list its repositories: %s" % refused(probe))
+        raise CheckError(f"zypper can't list its repositories: {refused(probe)}")
     found = [_attributes(text) for text in _REPOSITORY.findall(probe.text)]
     return sorted(each["alias"] for each in found if each.get("enabled") == "1")
 
 
 def _indexes(world: World, alias: str) -> list[Stat]:
-    folder = "%s/%s" % (RAW, alias.replace("/", "_"))
-    stats = [world.stat("%s/%s" % (folder, index)) for index in INDEXES]
+    folder = f"{RAW}/{alias.replace('/', '_')}"
+    stats = [world.stat(f"{folder}/{index}") for index in INDEXES]
     return [stat for stat in stats if stat is not None]
 
 
@@ -119,7 +119,7 @@ def spec(name: str, version: str | None = None) -> str:
 def key(world: World) -> Callable[[Mapping[str, str]], str]:
     """Return a function that returns the name of a package, with its architecture if that is a foreign one."""
     native = rpm.native(world)
-    return lambda entry: entry["name"] if entry["arch"] in native else "%s:%s" % (entry["name"], entry["arch"])
+    return lambda entry: entry["name"] if entry["arch"] in native else f"{entry['name']}:{entry['arch']}"
 
 
 def steps(world: World, argv: Sequence[str], unlocked: bool = False) -> records.Steps:
@@ -130,7 +130,7 @@ def steps(world: World, argv: Sequence[str], unlocked: bool = False) -> records.
     """
     probe = run(world, [*_simulated(argv)], unlocked)
     if probe.status != 0:
-        raise CheckError("zypper can't do this: %s" % refused(probe))
+        raise CheckError(f"zypper can't do this: {refused(probe)}")
     named = key(world)
     removed: dict[str, str | None] = {}
     new: dict[str, str | None] = {}
@@ -157,7 +157,7 @@ def search(world: World, argv: Sequence[str]) -> list[dict[str, str]]:
     """
     probe = run(world, ["search", "--type", "package", *argv])
     if probe.status not in (0, NOT_FOUND):
-        raise CheckError("zypper can't search its lists: %s" % refused(probe))
+        raise CheckError(f"zypper can't search its lists: {refused(probe)}")
     found = map(_attributes, _SOLVABLE.findall(probe.text))
     return [entry for entry in found if entry.get("repository") != "(System Packages)"]
 
@@ -196,7 +196,7 @@ def _order(world: World) -> Any:
         probe = run(world, ["--terse", "versioncmp", one, other])
         match = _INFO.search(probe.text)
         if probe.status != 0 or match is None:
-            raise CheckError("zypper can't compare the versions %s and %s" % (one, other))
+            raise CheckError(f"zypper can't compare the versions {one} and {other}")
         return int(match.group(1))
 
     return functools.cmp_to_key(compare)

@@ -24,7 +24,7 @@ def solve(world: World, full: bool, clean: bool, keep: Sequence[str], before: re
     steps = zypper_program.steps(world, request) if request else {}
     changed = sorted(name for name in keep if name in steps)
     if changed:
-        raise CheckError("the upgrade would change %s, which other nodes install" % ", ".join(changed))
+        raise CheckError(f"the upgrade would change {', '.join(changed)}, which other nodes install")
     if not full:
         package_steps.refuse_removals(steps, {}, zypper.NAME)
     orphans = _orphans(world, keep) if clean else []
@@ -49,7 +49,7 @@ def _request(world: World, full: bool, keep: Sequence[str]) -> list[str]:
 def _orphans(world: World, keep: Sequence[str]) -> list[str]:
     probe = zypper_program.run(world, [LOCAL, "packages", "--unneeded"])
     if probe.status != 0:
-        raise CheckError("zypper can't list its packages: %s" % zypper_program.refused(probe))
+        raise CheckError(f"zypper can't list its packages: {zypper_program.refused(probe)}")
     named = zypper_program.key(world)
     found = [named({"name": name, "arch": architecture}) for name, architecture in _ROW.findall(probe.text)]
     return sorted({name for name in found if name not in keep and not package_steps.held_among(world, [name])})

@@ -83,13 +83,13 @@ def cache(make: bool = False) -> "Optional[str]":
             info = os.lstat(path)
             if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
                 file_type = "a directory" if stat.S_ISDIR(info.st_mode) else "not a directory"
-                whose = "%s of owner %d and mode %04o" % (file_type, info.st_uid, info.st_mode & 0o7777)
+                whose = f"{file_type} of owner {info.st_uid} and mode {info.st_mode & 4095:04o}"
                 cure = "remove it, or make it a directory that only this login can write to"
-                warnings.append("statecfg does not cache the executor in %s, which is %s: %s" % (path, whose, cure))
+                warnings.append(f"statecfg does not cache the executor in {path}, which is {whose}: {cure}")
                 return None
         return folder
     except OSError as problem:
-        warnings.append("statecfg can't cache the executor on this host: %s" % problem)
+        warnings.append(f"statecfg can't cache the executor on this host: {problem}")
         return None
 
 
@@ -112,7 +112,7 @@ def keep(folder: "Optional[str]", name: str, data: bytes) -> None:
     """
     if folder is None or cache(make=True) is None:
         return
-    trial = os.path.join(folder, "%s.%d" % (name, os.getpid()))
+    trial = os.path.join(folder, f"{name}.{os.getpid()}")
     try:
         with os.fdopen(os.open(trial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as stream:
             stream.write(data)
@@ -124,7 +124,7 @@ def keep(folder: "Optional[str]", name: str, data: bytes) -> None:
             if other[:64] != name[:64] and time.time() - os.lstat(path).st_mtime > OLD:
                 os.unlink(path)
     except OSError as problem:
-        warnings.append("statecfg can't cache the executor on this host: %s" % problem)
+        warnings.append(f"statecfg can't cache the executor on this host: {problem}")
         if os.path.lexists(trial):
             os.unlink(trial)
 
@@ -188,7 +188,7 @@ def unpack(sha: str, pieces: "Callable[[str], Iterable[bytes]]") -> "Dict[str, A
     :param pieces: requests a part from the controller, and yields its pieces
     """
     folder = cache()
-    tag = "%s.%s" % (sha, sys.implementation.cache_tag)
+    tag = f"{sha}.{sys.implementation.cache_tag}"
     packed = load(os.path.join(folder or "/nonexistent", tag))
     payload = memoryview(packed)[4:]
     # Bytecode is valid for one version of Python only, so the checksum includes its magic number.

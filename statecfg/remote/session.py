@@ -51,12 +51,12 @@ def main(source: int, sink: int, hello: Dict[str, Any], frames: List[Frame]) -> 
     except state.StateError as problem:
         status, more = HostStatus.FAILED, {"error": str(problem), "hint": problem.hint}
     except ProtocolError as problem:
-        status, more = HostStatus.FAILED, {"error": "the session ended early: %s" % problem}
+        status, more = HostStatus.FAILED, {"error": f"the session ended early: {problem}"}
     except Exception as problem:
         from traceback import format_exc
 
         # A bug in statecfg: the controller reports it as a bug, with the traceback.
-        status, more = HostStatus.FAILED, {"error": "the executor failed: %r" % problem, "trace": format_exc()}
+        status, more = HostStatus.FAILED, {"error": f"the executor failed: {problem!r}", "trace": format_exc()}
     finally:
         session.close()
     channel.send(dict(more, type="end", status=status))

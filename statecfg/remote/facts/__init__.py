@@ -48,7 +48,7 @@ def collect(names: Iterable[str], sources: Mapping[str, List[str]]) -> Tuple[Map
 
                 values[name] = run(*sources[name[len(OWN) :]])
             elif name in NAMES:
-                values[name] = getattr(import_module(NAMES[name]), "%s_fact" % name)()
+                values[name] = getattr(import_module(NAMES[name]), f"{name}_fact")()
             else:
                 failed[name] = "this executor does not know the fact"
         except Exception as problem:

@@ -62,7 +62,7 @@ def _rpm() -> Iterator[Tuple[str, str]]:
         argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=_LONGEST, check=False
     )
     if done.returncode:
-        raise OSError("rpm -qa failed: %s" % done.stderr.decode("utf-8", "replace").strip()[:500])
+        raise OSError(f"rpm -qa failed: {done.stderr.decode('utf-8', 'replace').strip()[:500]}")
     for entry in sorted(done.stdout.decode("utf-8", "replace").splitlines()):
         name, _, version = entry.partition(" ")
         yield name, version

@@ -10,7 +10,7 @@ _GET_ADDRESSES, _GET_ROUTES = 22, 26
 _ERROR, _DONE = 2, 3
 _DUMP = 0x301  # NLM_F_REQUEST | NLM_F_DUMP
 _HEADER, _ADDRESS, _ROUTE, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BBBBI"), struct.Struct("=8BI"), "=HH"
-_FAMILIES = {int(socket.AF_INET): "ipv4", int(socket.AF_INET6): "ipv6"}
+_FAMILIES = {socket.AF_INET: "ipv4", int(socket.AF_INET6): "ipv6"}
 _SCOPES = {0: "global", 200: "site", 253: "link", 254: "host"}
 _TEMPORARY = 0x01  # IFA_F_TEMPORARY: a private IPv6 address that changes every day
 _MAIN, _UNICAST = 254, 1  # table and type of the routes that `ip route` shows
@@ -55,7 +55,7 @@ def routes_fact() -> List[Mapping[str, Any]]:
         found.append(
             {
                 "family": _FAMILIES[family],
-                "destination": "default" if target is None else "%s/%d" % (socket.inet_ntop(family, target), length),
+                "destination": "default" if target is None else f"{socket.inet_ntop(family, target)}/{length}",
                 "gateway": "" if gateway is None else socket.inet_ntop(family, gateway),
                 "interface": _interface(index),
                 "source": socket.inet_ntop(family, attributes[7]) if 7 in attributes else "",

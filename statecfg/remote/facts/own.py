@@ -41,7 +41,7 @@ def run(file: str, source: str) -> Any:
             os.kill(child, signal.SIGKILL)  # it had no time to become the leader of its group
         os.waitpid(child, 0)
     if not answer:
-        raise OSError("%s ended without a value" % file)
+        raise OSError(f"{file} ended without a value")
     told = json.loads(answer)
     if "error" in told:
         raise OSError(told["error"])
@@ -56,13 +56,13 @@ def _received(reading: int) -> bytes:
     end, answer = time.monotonic() + SECONDS, b""
     while True:
         if not select.select([reading], [], [], max(0.0, end - time.monotonic()))[0]:
-            raise OSError("it took more than %d s" % SECONDS)
+            raise OSError(f"it took more than {int(SECONDS)} s")
         piece = os.read(reading, 1 << 16)
         if not piece:
             return answer
         answer += piece
         if len(answer) > LARGEST:
-            raise OSError("its value has more than %d bytes" % LARGEST)
+            raise OSError(f"its value has more than {LARGEST} bytes")
 
 
 def _child(file: str, source: str, writing: int) -> None:
@@ -79,7 +79,7 @@ def _child(file: str, source: str, writing: int) -> None:
             told = {"value": _value(file, source)}
             text = json.dumps(told, allow_nan=False)
         except BaseException as problem:
-            text = json.dumps({"error": "%s: %s: %s" % (_place(problem, file), type(problem).__name__, problem)})
+            text = json.dumps({"error": f"{_place(problem, file)}: {type(problem).__name__}: {problem}"})
         data = text.encode("utf-8", "replace")
         while data:
             data = data[os.write(writing, data) :]
@@ -103,4 +103,4 @@ def _place(problem: BaseException, file: str) -> str:
         if trace.tb_frame.f_code.co_filename == file:
             line = trace.tb_lineno
         trace = trace.tb_next
-    return "%s:%d" % (file, line) if line else file
+    return f"{file}:{line}" if line else file

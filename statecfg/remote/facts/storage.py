@@ -20,15 +20,15 @@ def disks_fact() -> List[Dict[str, Any]]:
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
     disks = []
     for name in names:
-        size = line("%s/%s/size" % (folder, name))
+        size = line(f"{folder}/{name}/size")
         if name.startswith(_NO_DISKS) or not size.isdigit() or int(size) == 0:
             continue
         disks.append(
             {
                 "name": name,
                 "size": int(size) * _SECTOR >> 20,
-                "model": line("%s/%s/device/model" % (folder, name)),
-                "rotational": line("%s/%s/queue/rotational" % (folder, name)) == "1",
+                "model": line(f"{folder}/{name}/device/model"),
+                "rotational": line(f"{folder}/{name}/queue/rotational") == "1",
             }
         )
     return disks

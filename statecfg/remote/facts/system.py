@@ -145,7 +145,7 @@ def virtualization_fact() -> Dict[str, str]:
     container = _container()
     if container:
         return {"kind": "container", "name": container}
-    machine = "%s %s" % (line("/sys/class/dmi/id/sys_vendor"), line("/sys/class/dmi/id/product_name"))
+    machine = f"{line('/sys/class/dmi/id/sys_vendor')} {line('/sys/class/dmi/id/product_name')}"
     for words, name in _MACHINES:
         if words in machine:
             return {"kind": "vm", "name": name}

@@ -83,7 +83,7 @@ def method(node_type: Union[str, NodeType[...]], name: str, function: Callable[.
     """
     if not isinstance(node_type, NodeType):
         if attribute(node_type) not in REGISTRY and node_type not in REGISTRY:
-            raise NameError("unknown node type %s" % node_type)
+            raise NameError(f"unknown node type {node_type}")
         node_type = REGISTRY.get(node_type) or REGISTRY[attribute(node_type)]
     return node_type._register(METHODS[name], function)
 

@@ -117,7 +117,7 @@ class Blob:
         if self.path is not None:
             with open(self.path, "rb") as stream:
                 return stream.read()
-        raise LookupError("content %s (%d bytes) has not arrived" % (self.sha256[:12], self.size))
+        raise LookupError(f"content {self.sha256[:12]} ({self.size} bytes) has not arrived")
 
     def chunks(self, size: int = 1 << 18) -> Iterator[bytes]:
         """Yield the content in pieces of at most `size` bytes, so that a large file is never in memory as a whole."""
@@ -160,7 +160,7 @@ class Blob:
         return hash(self.sha256)
 
     def __repr__(self) -> str:
-        return "<%d bytes, sha256 %s>" % (self.size, self.sha256[:12])
+        return f"<{self.size} bytes, sha256 {self.sha256[:12]}>"
 
 
 class Unknown(StatecfgError):
@@ -171,7 +171,7 @@ class Unknown(StatecfgError):
     """
 
     def __init__(self, cause: str, what: str = "") -> None:
-        Exception.__init__(self, "%sknown after %s" % (what + " " if what else "", cause))
+        Exception.__init__(self, f"{what + ' ' if what else ''}known after {cause}")
         self.cause, self.what = cause, what
 
 

@@ -219,7 +219,7 @@ class NodeType(Generic[P]):
 
     def _register(self, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if method in self.methods:
-            raise TypeError("%s already has a %s" % (self.name, method))
+            raise TypeError(f"{self.name} already has a {method}")
         self.methods[method] = function
         return function
 
@@ -269,7 +269,7 @@ class NodeType(Generic[P]):
         return function(*(node, memory, world, to_remove, kept)[: function.__code__.co_argcount])
 
     def __repr__(self) -> str:
-        return "<node type %s>" % self.name
+        return f"<node type {self.name}>"
 
 
 def _function(given: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:

@@ -52,7 +52,7 @@ class Op(Maker):
         self.__doc__ = function.__doc__
         self.__name__ = self.name
         if batch is not None and batch not in self.parameters:
-            raise TypeError("op %s has no parameter %s to batch over" % (self.name, batch))
+            raise TypeError(f"op {self.name} has no parameter {batch} to batch over")
 
     def __call__(self, *values: Any, **named: Any) -> Action:
         """Return the action of this op with these arguments.
@@ -60,19 +60,17 @@ class Op(Maker):
         :raises TypeError: if an argument is unknown or missing
         """
         if len(values) > len(self.positional):
-            raise TypeError("op %s takes %d arguments, got %d" % (self.name, len(self.positional), len(values)))
+            raise TypeError(f"op {self.name} takes {len(self.positional)} arguments, got {len(values)}")
         args = dict(self.defaults)
         args.update(zip(self.positional, values))
         for name, value in named.items():
             name = self.public.get(name, name)
             if name not in self.parameters:
-                raise TypeError(
-                    "op %s has no argument %s; its arguments: %s" % (self.name, name, ", ".join(self.parameters))
-                )
+                raise TypeError(f"op {self.name} has no argument {name}; its arguments: {', '.join(self.parameters)}")
             args[name] = value
         missing = [name for name in self.parameters if name not in args]
         if missing:
-            raise TypeError("op %s needs %s" % (self.name, ", ".join(missing)))
+            raise TypeError(f"op {self.name} needs {', '.join(missing)}")
         args = {name: args[name] for name in self.parameters}
         call = {identifier: args[name] for identifier, name in self.public.items()}
         return Action(self.name, args, lambda machine: self.function(machine, **call), self.body, self)

@@ -46,5 +46,5 @@ hyx_seqXquestion_markX = _predicate(
 
 def some_fn(*predicates: Callable[[Any], Any]) -> Callable[[Any], bool]:
     """Return a predicate that is true if any of `predicates` is."""
-    title = "(some-fn %s)" % " ".join(predicate.__name__ for predicate in predicates)
+    title = f"(some-fn {' '.join((predicate.__name__ for predicate in predicates))})"
     return _predicate(title, lambda value: any(predicate(value) for predicate in predicates))

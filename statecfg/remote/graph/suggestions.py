@@ -17,8 +17,8 @@ def did_you_mean(name: str, valid: Iterable[str]) -> str:
 
 def question(names: Iterable[str]) -> str:
     """Return "did you mean `a` or `b`?" for these names; "" without names."""
-    quoted = " or ".join("`%s`" % name for name in names)
-    return "did you mean %s?" % quoted if quoted else ""
+    quoted = " or ".join(f"`{name}`" for name in names)
+    return f"did you mean {quoted}?" if quoted else ""
 
 
 def nearest(name: str, valid: Iterable[str], distance: int = 2, most: int = 2) -> List[str]:

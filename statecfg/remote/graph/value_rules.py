@@ -23,7 +23,7 @@ def no_nul(value: str) -> str:
     """
     at = value.find("\0")
     if at >= 0:
-        raise Wrong("a string with a NUL byte at index %d" % at, "remove the NUL")
+        raise Wrong(f"a string with a NUL byte at index {at}", "remove the NUL")
     return value
 
 
@@ -35,7 +35,7 @@ def no_controls(value: str) -> str:
     for at, letter in enumerate(value):
         if letter < " " or "\x7f" <= letter < "\xa0" or letter in "\u2028\u2029":
             what = "line break" if letter in "\n\r\x85\u2028\u2029" else "control character"
-            raise Wrong("a string with a %s (U+%04X) at index %d" % (what, ord(letter), at), "remove it")
+            raise Wrong(f"a string with a {what} (U+{ord(letter):04X}) at index {at}", "remove it")
     return value
 
 
@@ -47,7 +47,7 @@ def encodable(value: str) -> str:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise Wrong("not valid Unicode at index %d" % error.start, "pass bytes if it is binary") from None
+        raise Wrong(f"not valid Unicode at index {error.start}", "pass bytes if it is binary") from None
     return value
 
 
@@ -67,20 +67,20 @@ def absolute_path(value: str) -> str:
             "write the whole path, such as /home/%s" % (value.lstrip("~/") or "deploy"),
         )
     if not value.startswith("/"):
-        raise Wrong("a relative path", "write an absolute path: /%s" % value)
+        raise Wrong("a relative path", f"write an absolute path: /{value}")
     if len(value.encode("utf-8")) > MAX_PATH:
-        raise Wrong("a path of %d bytes; the maximum is %d" % (len(value.encode("utf-8")), MAX_PATH))
+        raise Wrong(f"a path of {len(value.encode('utf-8'))} bytes; the maximum is {MAX_PATH}")
     parts = value.split("/")
     if ".." in parts:
         raise Wrong("a path with `..`", "write the resolved path")
     long = [part for part in parts if len(part.encode("utf-8")) > MAX_NAME]
     if long:
         size = len(long[0].encode("utf-8"))
-        raise Wrong("a name of %d bytes in the path; the maximum is %d" % (size, MAX_NAME))
+        raise Wrong(f"a name of {size} bytes in the path; the maximum is {MAX_NAME}")
     if not value.strip("/."):
         raise Wrong("the root directory, which can't be managed", "name a file or directory below it")
     if value.endswith("/"):
-        raise Wrong("a path that ends in `/`", "write %s" % show(value.rstrip("/")))
+        raise Wrong("a path that ends in `/`", f"write {show(value.rstrip('/'))}")
     return value
 
 
@@ -98,9 +98,9 @@ def mode(value: Any) -> int:
     :raises Wrong: for a number, a symbolic mode or other text
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        raise Wrong("a number, %s" % _number_as_mode(value), _mode_help(value))
+        raise Wrong(f"a number, {_number_as_mode(value)}", _mode_help(value))
     if not isinstance(value, str):
-        raise Wrong("%s" % type_words(value), 'write octal digits in quotes: "0644"')
+        raise Wrong(f"{type_words(value)}", 'write octal digits in quotes: "0644"')
     if re.match(r"[-r][-w][-xsS]", value):
         raise Wrong("a mode as ls shows it", 'write octal digits in quotes: "0644"')
     if re.match(r"[ugoa]*[-+=][rwxXst]*(,|$)", value):
@@ -124,23 +124,23 @@ def mode_change(value: Any) -> int | str:
 
     if not symbolic_modes.valid(value):
         letters = "`r`, `w`, `x`, `X`, `s` and `t`"
-        raise Wrong("not a symbolic mode", "write who, a sign and %s: u=rw,go=r or a+x" % letters)
+        raise Wrong("not a symbolic mode", f"write who, a sign and {letters}: u=rw,go=r or a+x")
     if not symbolic_modes.stable(value):
         raise Wrong("a symbolic mode that a second apply would change again", "write the mode that you want")
     return value
 
 
 def _number_as_mode(value: int) -> str:
-    return "and decimal %d is octal 0%o" % (value, value) if 0 <= value < 1 << 20 else "and not a valid mode"
+    return f"and decimal {value} is octal 0{value:o}" if 0 <= value < 1 << 20 else "and not a valid mode"
 
 
 def _mode_help(value: int) -> str:
     if not 0 <= value <= SPECIAL:
         return 'write octal digits in quotes: "0644"'
-    octal = "%04o" % value
+    octal = f"{value:04o}"
     if not re.match(r"[0-7]{3,4}\Z", str(value)):
-        return "write '%s'; %d decimal is 0%o" % (octal, value, value)
-    return "write '%04d'; %d decimal is 0%o (write '%s' if that was meant)" % (value, value, value, octal)
+        return f"write '{octal}'; {value} decimal is 0{value:o}"
+    return f"write '{value:04}'; {value} decimal is 0{value:o} (write '{octal}' if that was meant)"
 
 
 def account_name(what: str) -> Callable[[str], str]:
@@ -151,16 +151,14 @@ def account_name(what: str) -> Callable[[str], str]:
 
     def check(value: str) -> str:
         if not value:
-            raise Wrong("an empty %s name" % what)
+            raise Wrong(f"an empty {what} name")
         no_nul(value)
         if len(value.encode("utf-8", "surrogatepass")) > 32:
-            raise Wrong("a name of %d bytes; %s names have at most 32" % (len(value.encode("utf-8", "replace")), what))
+            raise Wrong(f"a name of {len(value.encode('utf-8', 'replace'))} bytes; {what} names have at most 32")
         if value.isdigit():
-            raise Wrong("a number", "write the %s's name; a number would be read as an id" % what)
+            raise Wrong("a number", f"write the {what}'s name; a number would be read as an id")
         if not re.match(r"[A-Za-z_][A-Za-z0-9_.-]*\$?\Z", value):
-            raise Wrong(
-                "not a valid %s name" % what, "use letters, digits, `_`, `-` and `.`; start with a letter or `_`"
-            )
+            raise Wrong(f"not a valid {what} name", "use letters, digits, `_`, `-` and `.`; start with a letter or `_`")
         return value
 
     return check
@@ -176,7 +174,7 @@ def owner_name(what: str) -> Callable[[str], str]:
     def check(value: str) -> str:
         if value.isascii() and value.isdigit():
             if len(value) > 10 or int(value) > MAX_ID:
-                raise Wrong("an id greater than %d" % MAX_ID)
+                raise Wrong(f"an id greater than {MAX_ID}")
             return value
         return named(value)
 
@@ -188,7 +186,7 @@ def within(low: float, high: float) -> Callable[[Any], Any]:
 
     def check(value: Any) -> Any:
         if not low <= value <= high:
-            raise Wrong("%s; the allowed range is %s to %s" % (show(value), low, high))
+            raise Wrong(f"{show(value)}; the allowed range is {low} to {high}")
         return value
 
     return check
@@ -200,7 +198,7 @@ def seconds(value: float) -> float:
     :raises Wrong: if it is not above 0 and at most 1e9
     """
     if not 0 < value <= 1e9:
-        raise Wrong("%s is not a time" % show(value), "write a number of seconds above 0, such as 600")
+        raise Wrong(f"{show(value)} is not a time", "write a number of seconds above 0, such as 600")
     return float(value)
 
 
@@ -210,7 +208,7 @@ def pause(value: float) -> float:
     :raises Wrong: if it is negative or more than an hour
     """
     if not 0 <= value <= 3600:
-        raise Wrong("%s is not a time to wait" % show(value), "write a number of seconds from 0 to 3600")
+        raise Wrong(f"{show(value)} is not a time to wait", "write a number of seconds from 0 to 3600")
     return float(value)
 
 
@@ -237,10 +235,10 @@ def plain_name(value: str) -> str:
         raise Wrong("an empty name")
     no_nul(encodable(value))
     if len(value.encode("utf-8")) > MAX_NAME:
-        raise Wrong("a name of %d bytes; at most %d are allowed" % (len(value.encode("utf-8")), MAX_NAME))
+        raise Wrong(f"a name of {len(value.encode('utf-8'))} bytes; at most {MAX_NAME} are allowed")
     for letter in value:
         if letter.isspace() or not letter.isprintable():
-            raise Wrong("a name with a space or control character (U+%04X)" % ord(letter))
+            raise Wrong(f"a name with a space or control character (U+{ord(letter):04X})")
     return value
 
 
@@ -278,7 +276,7 @@ def local_path(value: str) -> str:
             "a path with `~`, which is not expanded", "write a path relative to the playbook, or an absolute one"
         )
     if len(value.encode("utf-8")) > MAX_PATH or max(len(part.encode("utf-8")) for part in value.split("/")) > MAX_NAME:
-        raise Wrong("a path longer than the system allows (%d bytes, each name %d)" % (MAX_PATH, MAX_NAME))
+        raise Wrong(f"a path longer than the system allows ({MAX_PATH} bytes, each name {MAX_NAME})")
     return value
 
 
@@ -291,7 +289,7 @@ def suffix(value: str) -> str:
         raise Wrong("not a suffix", "write the end of the file name, such as .bak")
     no_nul(encodable(value))
     if len(value.encode("utf-8")) > 64:
-        raise Wrong("a suffix of %d bytes; at most 64 are allowed" % len(value.encode("utf-8")))
+        raise Wrong(f"a suffix of {len(value.encode('utf-8'))} bytes; at most 64 are allowed")
     return value
 
 
@@ -304,10 +302,10 @@ def package_name(value: str) -> str:
     if not re.match(r"[A-Za-z0-9_][A-Za-z0-9_+.-]*(:[a-z0-9][a-z0-9_-]*)?\Z", value):
         versioned = re.match(r"([A-Za-z0-9_][A-Za-z0-9_+.-]*)=(.+)\Z", value)
         if versioned:
-            raise Wrong("a name with a version", 'write the version apart: version: "%s"' % versioned.group(2))
+            raise Wrong("a name with a version", f'write the version apart: version: "{versioned.group(2)}"')
         raise Wrong("not a valid package name", "such as nginx or libc6:i386")
     if len(value) > MAX_NAME:
-        raise Wrong("a name of %d bytes; at most %d are allowed" % (len(value), MAX_NAME))
+        raise Wrong(f"a name of {len(value)} bytes; at most {MAX_NAME} are allowed")
     return value
 
 
@@ -320,7 +318,7 @@ def content(value: Any) -> Any:
         return encodable(value)
     if isinstance(value, (bytes, Blob)):
         return value
-    raise Wrong("%s, not a string or bytes" % type_words(value), in_quotes(value))
+    raise Wrong(f"{type_words(value)}, not a string or bytes", in_quotes(value))
 
 
 def pattern(value: str) -> str:
@@ -332,6 +330,6 @@ def pattern(value: str) -> str:
         re.compile(value)
     except re.error as error:
         raise Wrong(
-            "not a valid regular expression: %s" % error, "put a backslash before characters that are meant literally"
+            f"not a valid regular expression: {error}", "put a backslash before characters that are meant literally"
         ) from None
     return one_line(value)

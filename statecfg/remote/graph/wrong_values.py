@@ -35,7 +35,7 @@ class PublicSecret(Wrong):
 def show(value: object) -> str:
     """Return any value as text for a message, at most 80 characters."""
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 256:
-        return "an integer of about %d digits" % (value.bit_length() * 30103 // 100000 + 1)
+        return f"an integer of about {value.bit_length() * 30103 // 100000 + 1} digits"
     if isinstance(value, (str, bytes)) and len(value) > MAX_SHOWN:
         return repr(value[: MAX_SHOWN - 5])[: MAX_SHOWN - 2] + "…" + ("'" if isinstance(value, str) else "")
     if type(value).__name__ == "mappingproxy":
@@ -45,15 +45,15 @@ def show(value: object) -> str:
     try:
         text = repr(value)
     except Exception as error:  # a value's own repr may raise anything, and the message must still be written
-        text = "<%s whose repr raises %s>" % (type(value).__name__, type(error).__name__)
+        text = f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
     return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
 
 
 def in_quotes(value: object) -> str:
     """Return a help text for a value that must be a string."""
     if isinstance(value, bool):
-        return 'put it in quotes: "%s"' % str(value).lower()  # as YAML writes it
-    return 'put it in quotes: "%s"' % show(value) if isinstance(value, (int, float)) else AS_STRING
+        return f'put it in quotes: "{str(value).lower()}"'  # as YAML writes it
+    return f'put it in quotes: "{show(value)}"' if isinstance(value, (int, float)) else AS_STRING
 
 
 def type_words(value: object) -> str:

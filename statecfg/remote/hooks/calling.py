@@ -111,7 +111,7 @@ class HookedLifecycle(Lifecycle):
                 continue
             left = end - time.monotonic()
             if left <= 0:
-                error = "the event's hooks took %g s together" % HOOKS_OF_EVENT
+                error = f"the event's hooks took {HOOKS_OF_EVENT:g} s together"
                 answer: Mapping[str, Any] = {"ok": False, "error": error}
             else:
                 answer = self.call(hook, event, resource(node, tracked.state, outcome), min(left, hook.deadline))
@@ -123,7 +123,7 @@ class HookedLifecycle(Lifecycle):
                 if answer.get(key):
                     called[key] = answer[key]
             self.tell(called)
-            message = "the %s hook %s failed: %s" % (event, hook.name, answer.get("error") or "it gave no reason")
+            message = f"the {event} hook {hook.name} failed: {answer.get('error') or 'it gave no reason'}"
             if status == HookStatus.OWED:
                 tracked.owing.append([event, hook.name])
                 tracked.why = message

@@ -25,7 +25,7 @@ def complete(schema: Schema, configuration: Configuration) -> Tuple[Configuratio
     A default of false or null is ignored; 0 and "" are applied.
     """
     wrong = [
-        "configuration key '%s' is not defined for this hook type" % key for key in configuration if key not in schema
+        f"configuration key '{key}' is not defined for this hook type" for key in configuration if key not in schema
     ]
     whole = dict(configuration)
     for key, described in schema.items():
@@ -34,5 +34,5 @@ def complete(schema: Schema, configuration: Configuration) -> Tuple[Configuratio
         if not no(described.get("default")):
             whole[key] = described["default"]
         elif not no(described.get("required")):
-            wrong.append("configuration key '%s' is required by this hook type, %s" % (key, NOT_SUPPLIED))
+            wrong.append(f"configuration key '{key}' is required by this hook type, {NOT_SUPPLIED}")
     return whole, wrong

@@ -63,7 +63,7 @@ class Firing:
                 if answer["id"] == self.count:
                     return answer
         except ProtocolError as problem:
-            return {"ok": False, "error": "the controller did not say how it ended: %s" % problem}
+            return {"ok": False, "error": f"the controller did not say how it ended: {problem}"}
 
     def tell(self, called: CalledHook) -> None:
         """Tell the controller which hook was called, and its result."""

@@ -164,7 +164,7 @@ class Lifecycle:
         if not why and self.was_postponed(node, event):
             tracked = self.of(node)
             tracked.postponed = True
-            return "%s; a later run tries again" % tracked.why
+            return f"{tracked.why}; a later run tries again"
         return why
 
     def was_postponed(self, node: Node, event: str) -> bool:

@@ -51,7 +51,7 @@ class HookFiles:
         folder = self.folder(state_dir)
         if not self.missing or os.path.isdir(folder):
             return
-        trial = "%s.%d" % (os.path.dirname(folder), os.getpid())
+        trial = f"{os.path.dirname(folder)}.{os.getpid()}"
         for name, (mode, blob) in sorted(self.missing.items()):
             path = os.path.join(trial, name)
             os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)

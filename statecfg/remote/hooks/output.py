@@ -54,7 +54,7 @@ class HookOutput:
         self._add(text)
 
     def _add(self, text: str) -> None:
-        self.error = text if no(self.error) else "%s and %s" % (as_text(self.error), text)
+        self.error = text if no(self.error) else f"{as_text(self.error)} and {text}"
 
     def apply(self, printed: Any) -> None:
         """Apply the parsed output, or none of it if its shape is invalid."""
@@ -80,7 +80,7 @@ class HookOutput:
     def _expect(self, printed: JsonMap, keys: Sequence[str], where: str) -> None:
         unexpected = [key for key in printed if key not in keys]
         if unexpected:
-            self.warn("unexpected key in %s: %s" % (where, ", ".join(unexpected)))
+            self.warn(f"unexpected key in {where}: {', '.join(unexpected)}")
 
     def _configure(self, printed: JsonMap) -> None:
         """Change the hook's configuration as requested by `hook` of the output.
@@ -91,9 +91,9 @@ class HookOutput:
         if "configuration" not in printed:
             return
         request = printed["configuration"]
-        self.actions.append("updating hook configuration: %s" % as_text(request))
+        self.actions.append(f"updating hook configuration: {as_text(request)}")
         if not isinstance(request, dict):
-            self.warn("hook output for hook configuration should be an object but was a %s" % json_type(request))
+            self.warn(f"hook output for hook configuration should be an object but was a {json_type(request)}")
             return
         configuration = dict(self.configuration)
         for operation, value in request.items():
@@ -102,12 +102,12 @@ class HookOutput:
                     if key in self.schema:
                         configuration[key] = new_value
                     else:
-                        self.fail("hook output includes invalid configuration update for key %s" % key)
+                        self.fail(f"hook output includes invalid configuration update for key {key}")
             elif operation == "remove":
                 for key in _array(value, "hook output for hook configuration remove"):
                     configuration.pop(as_text(key), None)
             else:
-                self.fail("undefined operation on hook: %s; should be 'update' or 'remove'" % operation)
+                self.fail(f"undefined operation on hook: {operation}; should be 'update' or 'remove'")
         # Razor validates a hook whenever it stores it: defaults come back, and required keys can't be removed.
         completed, wrong = complete(self.schema, configuration)
         self.configuration = dict(completed)
@@ -127,10 +127,10 @@ class HookOutput:
             self.fail("hook tried to update node metadata on a hook without a node")
             return
         request = _object(printed["metadata"], "hook output for node metadata")
-        self.actions.append("updating node metadata: %s" % as_text(request))
+        self.actions.append(f"updating node metadata: {as_text(request)}")
         unknown = [key for key in request if key not in ("update", "remove", "clear")]
         if unknown:
-            self.warn("unexpected node metadata operation(s) %s included" % ", ".join(unknown))
+            self.warn(f"unexpected node metadata operation(s) {', '.join(unknown)} included")
         changed = dict(self.metadata)
         if not no(request.get("update")):
             for key, value in _object(request["update"], "hook output for node metadata update").items():
@@ -143,13 +143,13 @@ class HookOutput:
 
 def _object(value: Any, what: str) -> JsonMap:
     if not isinstance(value, dict):
-        raise Malformed("%s should be an object but was a %s" % (what, json_type(value)))
+        raise Malformed(f"{what} should be an object but was a {json_type(value)}")
     return value
 
 
 def _array(value: Any, what: str) -> List[Any]:
     if not isinstance(value, list):
-        raise Malformed("%s should be an array but was a %s" % (what, json_type(value)))
+        raise Malformed(f"{what} should be an array but was a {json_type(value)}")
     return value
 
 

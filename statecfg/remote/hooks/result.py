@@ -96,11 +96,11 @@ def why(judged: Judged) -> str:
     if isinstance(error, dict) and isinstance(error.get("message"), str):
         return _cut(error["message"], WORDS)
     if error:
-        where = " (%s)" % judged.detail if judged.detail else ""
+        where = f" ({judged.detail})" if judged.detail else ""
         return _cut(error.strip() if isinstance(error, str) else json.dumps(error), WORDS) + where
     if judged.sound:
         return ""
-    status = "it exited with status %s" % judged.entry.get("exit_status")
+    status = f"it exited with status {judged.entry.get('exit_status')}"
     return judged.detail or _cut(str(judged.entry.get("msg") or status), WORDS)
 
 
@@ -114,9 +114,9 @@ def shortened(entry: Entry) -> Entry:
 
 
 def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else "%s… (%d characters)" % (text[:most], len(text))
+    return text if len(text) <= most else f"{text[:most]}… ({len(text)} characters)"
 
 
 def not_executable(event: str, path: str) -> Judged:
     """Return the result if the program of an event is not executable: a warning."""
-    return Judged(WARN, {"msg": "file %s is not executable" % path, "event": event}, {}, None, sound=False)
+    return Judged(WARN, {"msg": f"file {path} is not executable", "event": event}, {}, None, sound=False)

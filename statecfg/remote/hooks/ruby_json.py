@@ -20,17 +20,17 @@ def parse(data: bytes) -> Any:
         text = data.decode("utf-8")
     except UnicodeDecodeError as problem:
         line, column = data.count(b"\n", 0, problem.start) + 1, problem.start - data.rfind(b"\n", 0, problem.start)
-        raise ValueError("line %d, column %d: not UTF-8" % (line, column)) from None
+        raise ValueError(f"line {line}, column {column}: not UTF-8") from None
     if text.startswith("\ufeff"):
         raise ValueError("line 1, column 1: a byte order mark")
     try:
         value = loads(text)
     except json.JSONDecodeError as problem:
-        raise ValueError("line %d, column %d: %s" % (problem.lineno, problem.colno, problem.msg)) from None
+        raise ValueError(f"line {problem.lineno}, column {problem.colno}: {problem.msg}") from None
     except RecursionError:
-        raise ValueError("nested more than %d levels deep" % DEEPEST) from None
+        raise ValueError(f"nested more than {DEEPEST} levels deep") from None
     if deeper(value, DEEPEST):
-        raise ValueError("nested more than %d levels deep" % DEEPEST)
+        raise ValueError(f"nested more than {DEEPEST} levels deep")
     return value
 
 

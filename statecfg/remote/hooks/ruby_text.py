@@ -47,7 +47,7 @@ def inspect(value: Any) -> str:
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, list):
-        return "[%s]" % ", ".join(map(inspect, value))
+        return f"[{', '.join(map(inspect, value))}]"
     if isinstance(value, dict):
         return "{%s}" % ", ".join("%s=>%s" % (inspect(key), inspect(item)) for key, item in value.items())
     return _float(value) if isinstance(value, float) else str(value)
@@ -58,7 +58,7 @@ def _float(value: float) -> str:
     text = repr(value)
     if text.endswith(".0") and abs(value) >= 1e15:  # Python switches to exponents one digit later
         sign, digits = text[: value < 0], text.lstrip("-").replace(".", "").rstrip("0")
-        return "%s%s.%se+15" % (sign, digits[0], digits[1:] or "0")
+        return f"{sign}{digits[0]}.{digits[1:] or '0'}e+15"
     return text.replace("e", ".0e") if "e" in text and "." not in text else text
 
 
@@ -74,5 +74,5 @@ def _quoted(text: str) -> str:
         elif letter == "\x85" or unicodedata.category(letter) not in ("Cc", "Cs", "Cn", "Zl", "Zp"):
             pieces.append(letter)
         else:
-            pieces.append("\\u%04X" % ord(letter) if ord(letter) < 0x10000 else "\\u{%X}" % ord(letter))
-    return '"%s"' % "".join(pieces)
+            pieces.append(f"\\u{ord(letter):04X}" if ord(letter) < 0x10000 else "\\u{%X}" % ord(letter))
+    return f'"{"".join(pieces)}"'

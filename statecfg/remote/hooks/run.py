@@ -83,7 +83,7 @@ def missing_interpreter(program: str) -> str:
         return ""
     if interpreter.endswith("\r"):  # the system treats it as a part of the name
         return " (its lines end in CR LF, and must end in LF)"
-    return " (its interpreter %s is missing)" % interpreter
+    return f" (its interpreter {interpreter} is missing)"
 
 
 def end_left(mark: str) -> None:

@@ -31,7 +31,7 @@ def read(state_dir: str) -> Tuple[List[JsonMap], bool]:
     except FileNotFoundError:
         return [], True
     except OSError as problem:
-        raise StateError("cannot read %s: %s" % (path, problem.strerror)) from None
+        raise StateError(f"cannot read {path}: {problem.strerror}") from None
     complete = not lines[-1]
     lines = lines[:-1] if complete else lines
     runs = []
@@ -43,7 +43,7 @@ def read(state_dir: str) -> Tuple[List[JsonMap], bool]:
         except ValueError:
             if number < len(lines):
                 hint = "Move it away: then only the history lacks the runs in it, which changed nothing."
-                raise StateError("line %d of %s is damaged" % (number, path), hint) from None
+                raise StateError(f"line {number} of {path} is damaged", hint) from None
             complete = False
     return runs, complete and len(runs) < MOST
 
@@ -75,7 +75,7 @@ def append(state_dir: str, run: Mapping[str, object]) -> None:
             finally:
                 os.close(folder)
     except OSError as problem:
-        raise StateError("the ledger in %s can't be written: %s" % (state_dir, problem.strerror)) from None
+        raise StateError(f"the ledger in {state_dir} can't be written: {problem.strerror}") from None
 
 
 def fold(database: Connection, runs: Sequence[JsonMap]) -> None:

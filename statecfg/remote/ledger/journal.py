@@ -30,7 +30,7 @@ class Journal:
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
             self.descriptor = os.open(self.path, flags, 0o600)
         except OSError as problem:
-            raise StateError("cannot create the journal in %s: %s" % (folder, problem.strerror)) from None
+            raise StateError(f"cannot create the journal in {folder}: {problem.strerror}") from None
         self.mask = mask
         self.broken = ""
         self.torn = False  # the last line is incomplete
@@ -49,7 +49,7 @@ class Journal:
             self.torn = False
         except OSError as problem:
             self.torn = self.torn or len(rest) < len(data)
-            self.broken = "the journal %s can't be written: %s" % (self.path, problem.strerror)
+            self.broken = f"the journal {self.path} can't be written: {problem.strerror}"
 
     def discard(self) -> None:
         """Delete the journal of a run that did not start."""
@@ -61,7 +61,7 @@ class Journal:
         try:
             os.fsync(self.descriptor)
         except OSError as problem:
-            self.broken = "the journal %s can't be synced to disk: %s" % (self.path, problem.strerror)
+            self.broken = f"the journal {self.path} can't be synced to disk: {problem.strerror}"
 
     def intend(self, nodes: Sequence[str]) -> None:
         """Record durably which nodes are about to act."""

@@ -55,7 +55,7 @@ class Ledger:
                 appended.fold(self.database, runs)
         except (sqlite.DatabaseError, OSError) as problem:
             damaged = "not a database" in str(problem) or "malformed" in str(problem)
-            raise StateError("the ledger %s can't be used: %s" % (path, problem), DAMAGED if damaged else "") from None
+            raise StateError(f"the ledger {path} can't be used: {problem}", DAMAGED if damaged else "") from None
         if not reading:
             appended.clear(state_dir)
 
@@ -83,12 +83,12 @@ class Ledger:
 
         :param name: return only the resource of this name; "" for all
         """
-        query = "SELECT %s FROM resource WHERE playbook = ? AND ? IN ('', name) ORDER BY name" % ", ".join(COLUMNS)
+        query = f"SELECT {', '.join(COLUMNS)} FROM resource WHERE playbook = ? AND ? IN ('', name) ORDER BY name"
         return {row[0]: _resource(row) for row in self.database.execute(query, (playbook, name))}
 
     def rows(self) -> Iterable[Sequence[Any]]:
         """Return the playbook and the columns of each managed resource, by playbook and name."""
-        query = "SELECT playbook, %s FROM resource ORDER BY playbook, name" % ", ".join(COLUMNS)
+        query = f"SELECT playbook, {', '.join(COLUMNS)} FROM resource ORDER BY playbook, name"
         return self.database.execute(query)
 
     def claimed_elsewhere(self, playbook: str) -> Dict[str, Tuple[str, str]]:
@@ -104,7 +104,7 @@ class Ledger:
     def with_secrets(self) -> List[Tuple[str, str, Attrs, JsonMap]]:
         """Return playbook, name, attributes and snapshot of the resources of all playbooks that contain secrets."""
         query = "SELECT playbook, name, attrs, memory FROM resource WHERE attrs LIKE '%<secret %' OR attrs LIKE ?"
-        rows = self.database.execute(query, ("%%%s%%" % HOLDS,))
+        rows = self.database.execute(query, (f"%{HOLDS}%",))
         return [(playbook, name, json.loads(attrs), json.loads(memory)) for playbook, name, attrs, memory in rows]
 
     def count(self) -> int:
@@ -206,9 +206,9 @@ class Ledger:
                 never_ran = "how = 'null' AND node NOT IN (SELECT name FROM resource WHERE playbook = ?)"
                 database.execute("DELETE FROM owed WHERE playbook = ? AND " + never_ran, (playbook, playbook))
             database.execute("UPDATE run SET ended = ?, status = ? WHERE id = ?", (ended, status, run["id"]))
-            outdated = "SELECT id FROM run ORDER BY started DESC, rowid DESC LIMIT -1 OFFSET %d" % KEPT
+            outdated = f"SELECT id FROM run ORDER BY started DESC, rowid DESC LIMIT -1 OFFSET {KEPT}"
             for table, column in (("outcome", "run"), ("action", "run"), ("run", "id")):
-                database.execute("DELETE FROM %s WHERE %s IN (%s)" % (table, column, outdated))
+                database.execute(f"DELETE FROM {table} WHERE {column} IN ({outdated})")
 
     def _delete_paid(self, own: str, run: str, account: Account) -> None:
         """Delete the owed restarts that a run performed, and those that it announced but that never arose."""
@@ -271,7 +271,7 @@ class Ledger:
             query = "DELETE FROM resource WHERE playbook = ? AND claims = ?"
             database.execute(query, (playbook, json.dumps(before["claims"])))
             for column in ("node", "cause"):
-                query = "UPDATE OR REPLACE owed SET %s = ? WHERE playbook = ? AND %s = ?" % (column, column)
+                query = f"UPDATE OR REPLACE owed SET {column} = ? WHERE playbook = ? AND {column} = ?"
                 database.execute(query, (name, playbook, before["name"]))
         there = self.resources(playbook, name).get(name)
         other_type = there is not None and there.definition.type != resource.definition.type
@@ -280,7 +280,7 @@ class Ledger:
             database.execute(query, (renamed(there), playbook, name))
         row = {"first_run": run, "since": time.time(), **resource.to_json(), "last_run": run}
         database.execute(
-            "INSERT OR IGNORE INTO resource (playbook, %s) VALUES (?%s)" % (", ".join(COLUMNS), ", ?" * len(COLUMNS)),
+            f"INSERT OR IGNORE INTO resource (playbook, {', '.join(COLUMNS)}) VALUES (?{', ?' * len(COLUMNS)})",
             (playbook, *_cells(row, COLUMNS)),
         )
 
@@ -370,7 +370,7 @@ class Ledger:
 
     def __exit__(self, error_type: object, problem: Optional[BaseException], traceback: object) -> None:
         if isinstance(problem, sqlite.DatabaseError):
-            raise StateError("the ledger in %s can't be written: %s" % (self.state_dir, problem)) from None
+            raise StateError(f"the ledger in {self.state_dir} can't be written: {problem}") from None
 
     def close(self) -> None:
         """Close the file."""

@@ -63,7 +63,7 @@ class Lock:
         try:
             self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as problem:
-            raise StateError("cannot create the lock %s: %s" % (self.path, problem.strerror)) from None
+            raise StateError(f"cannot create the lock {self.path}: {problem.strerror}") from None
         # A plan that checks the lock holds it for a moment.
         other = self.wait(fcntl.LOCK_EX, max(wait, RESUMING if self.reserved else LOOKING), holder["run"])
         if other is None:
@@ -82,7 +82,7 @@ class Lock:
             os.pwrite(self.descriptor, text, 0)
             os.ftruncate(self.descriptor, len(text))  # not before the write: an empty file would be flushed immediately
         except OSError as problem:
-            raise StateError("cannot write the lock %s: %s" % (self.path, problem.strerror)) from None
+            raise StateError(f"cannot write the lock {self.path}: {problem.strerror}") from None
 
     def current_holder(self, wait: float) -> Optional[Holder]:
         """Return data about the run that still holds the lock after `wait` seconds, or None; don't take the lock.
@@ -94,7 +94,7 @@ class Lock:
         except FileNotFoundError:
             return None
         except OSError as problem:
-            raise StateError("cannot read %s: %s" % (self.path, problem.strerror)) from None
+            raise StateError(f"cannot read {self.path}: {problem.strerror}") from None
         holder = self.wait(fcntl.LOCK_SH, wait)
         self.drop()
         return holder

@@ -39,16 +39,16 @@ def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str], r
     interrupted = [left for left in journals if left[0] != run]
     cut_off = ledger.open_runs(interrupted)
     for run, account in cut_off:
-        text = "run %s by %s was cut off" % (run, ledger.who(run) or "an unknown user")
+        text = f"run {run} by {ledger.who(run) or 'an unknown user'} was cut off"
         if account.under_way:
-            text += "; unfinished: %s" % ", ".join(account.under_way)
+            text += f"; unfinished: {', '.join(account.under_way)}"
         left = [name for name in account.left if name not in account.started]
         if left:
-            text += "; not done after its reboot: %s" % ", ".join(left[:SHOWN])
+            text += f"; not done after its reboot: {', '.join(left[:SHOWN])}"
         warnings.append(text)
     last = "" if cut_off else ledger.interrupted(playbook)
     if last:
-        warnings.append("the last run, %s, lost its controller and was cut off" % last)
+        warnings.append(f"the last run, {last}, lost its controller and was cut off")
     if acting:
         ledger.take_over(interrupted)
     elif cut_off:
@@ -65,12 +65,12 @@ def _set_aside(ledger: Ledger, acting: bool, warnings: List[str]) -> Optional[Le
     """
     from statecfg.remote.ledger.ledger import Ledger
 
-    text = "the ledger belongs to another machine: %s. statecfg prunes nothing based on it" % ledger.foreign()
+    text = f"the ledger belongs to another machine: {ledger.foreign()}. statecfg prunes nothing based on it"
     machine = ledger.meta("machine")
     ledger.close()
     if not acting:
         warnings.append(text)
         return None
     aside = state.set_aside(ledger.state_dir, machine[:12])
-    warnings.append("%s; statecfg moved it to %s and started a new one" % (text, aside))
+    warnings.append(f"{text}; statecfg moved it to {aside} and started a new one")
     return Ledger(ledger.state_dir)

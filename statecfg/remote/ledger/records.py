@@ -212,7 +212,7 @@ class Orphan(Node):
     def note(self) -> str:
         """Why the object stays and only the record is deleted; "" if the node is undone."""
         if self.successor is not None:
-            return "it stays: %s of %s manages the same object" % (self.successor[1], self.successor[0])
+            return f"it stays: {self.successor[1]} of {self.successor[0]} manages the same object"
         node_type = REGISTRY.get(self.type)
         return "it stays: its type has no undo" if node_type is not None and "undo" not in node_type.methods else ""
 
@@ -238,12 +238,12 @@ def claims(node: Node) -> List[str]:
     else:
         arguments = node_type.given_schema.arguments if node_type.given_schema is not None else ()
     first = node.attrs.get(arguments[0]) if arguments else None
-    return ["%s:%s" % (node.type, first)] if isinstance(first, str) else []
+    return [f"{node.type}:{first}"] if isinstance(first, str) else []
 
 
 def _plain(claim: str) -> str:
     what, _, identity = claim.partition(":")
-    return "%s:%s" % (what, normal(identity)) if identity[:1] == "/" else claim
+    return f"{what}:{normal(identity)}" if identity[:1] == "/" else claim
 
 
 def distinct(some: Sequence[str], others: Sequence[str]) -> bool:
@@ -273,7 +273,7 @@ def with_content(memory: Any, folder: str) -> Any:
         return memory
     if "$blob" in memory:
         sha256, size = memory["$blob"]
-        return Blob(sha256, size, path="%s/%s" % (folder, sha256))
+        return Blob(sha256, size, path=f"{folder}/{sha256}")
     return {key[1:] if key[:1] == "$" else key: with_content(item, folder) for key, item in memory.items()}
 
 

@@ -48,7 +48,7 @@ def open_database(path: str, reading: bool) -> Connection:
     database = _connect(path, reading)
     version: int = database.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA:
-        raise StateError("the ledger %s has format %d; this statecfg supports %d" % (path, version, SCHEMA))
+        raise StateError(f"the ledger {path} has format {version}; this statecfg supports {SCHEMA}")
     if version < SCHEMA and reading:
         database = in_memory(database)
     if version < SCHEMA:
@@ -71,7 +71,7 @@ def _connect(path: str, reading: bool) -> Connection:
         reading = False  # a commit was interrupted: only a writer can roll it back
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     mode = "ro" if reading else "rwc"
-    database = sqlite.connect("file:%s?mode=%s" % (quoted, mode), uri=True, timeout=10.0)
+    database = sqlite.connect(f"file:{quoted}?mode={mode}", uri=True, timeout=10.0)
     if not reading:
         if os.stat(path).st_mode & 0o777 != 0o600:
             os.chmod(path, 0o600)
@@ -85,11 +85,11 @@ def _migrate(database: Connection, version: int, lasting: bool) -> None:
     :param lasting: migrate the file, not a copy in memory. A copy gets no lineage, as it would change each time
     """
     steps = "".join(_STEPS[number] for number in range(version + 1, SCHEMA + 1))
-    database.executescript("BEGIN IMMEDIATE;%s" % steps)
+    database.executescript(f"BEGIN IMMEDIATE;{steps}")
     if lasting:
         import uuid
 
         begun = [("lineage", uuid.uuid4().hex), ("machine", machine_id())]
         database.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", begun)
-    database.execute("PRAGMA user_version=%d" % SCHEMA)
+    database.execute(f"PRAGMA user_version={SCHEMA}")
     database.commit()

@@ -82,8 +82,8 @@ def _lines(ledger: Ledger) -> List[str]:
     claims: Dict[str, List[str]] = {}
     for playbook, *cells in ledger.rows():
         texts = [cell if name in JSON_COLUMNS else json.dumps(cell) for name, cell in zip(COLUMNS, cells)]
-        rows.setdefault(playbook, []).append("[%s]" % ", ".join(texts))
-        claims.setdefault(playbook, []).append("[%s, %s]" % (texts[0], texts[COLUMNS.index("claims")]))
+        rows.setdefault(playbook, []).append(f"[{', '.join(texts)}]")
+        claims.setdefault(playbook, []).append(f"[{texts[0]}, {texts[COLUMNS.index('claims')]}]")
     about = {
         "meta": dict(query("SELECT key, value FROM meta").fetchall()),
         "playbooks": sorted(rows),
@@ -94,7 +94,7 @@ def _lines(ledger: Ledger) -> List[str]:
     debts = query("SELECT playbook, node, cause, since, run, how FROM owed ORDER BY node, cause").fetchall()
     lines = [json.dumps(about), json.dumps(debts), json.dumps(ledger.with_secrets())]
     for name in sorted(rows):
-        lines += ["[%s]" % ", ".join(claims[name]), "[%s]" % ", ".join(rows[name])]
+        lines += [f"[{', '.join(claims[name])}]", f"[{', '.join(rows[name])}]"]
     return lines
 
 

@@ -58,7 +58,7 @@ def _home() -> str:
 
 def generated(state_dir: str, playbook: str, name: str) -> str:
     """Return the path of a value that a playbook has this host generate."""
-    return os.path.join(state_dir, GENERATED, sha256(("%s\0%s" % (playbook, name)).encode()).hexdigest()[:32])
+    return os.path.join(state_dir, GENERATED, sha256(f"{playbook}\x00{name}".encode()).hexdigest()[:32])
 
 
 def revealed(state_dir: str, playbook: str, name: str) -> Tuple[str, Dict[str, str]]:
@@ -68,7 +68,7 @@ def revealed(state_dir: str, playbook: str, name: str) -> Tuple[str, Dict[str, s
         with open(path, encoding="utf-8") as stream:
             return HostStatus.OK, {"revealed": stream.read()}
     except OSError as problem:
-        why = "this host has no value of %s: %s: %s" % (name, path, problem.strerror)
+        why = f"this host has no value of {name}: {path}: {problem.strerror}"
         return HostStatus.FAILED, {"error": why, "hint": "apply the playbook; if it was applied, restore the file"}
 
 
@@ -81,11 +81,11 @@ def prepare(state_dir: str) -> None:
         os.makedirs(state_dir, 0o700, exist_ok=True)
         info = os.lstat(state_dir)
         if not st.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-            raise StateError("%s is not a directory that this user owns (owner %d)" % (state_dir, info.st_uid))
+            raise StateError(f"{state_dir} is not a directory that this user owns (owner {info.st_uid})")
         if info.st_mode & 0o077:
             os.chmod(state_dir, 0o700)
     except OSError as problem:
-        raise StateError("cannot write to the state directory %s: %s" % (state_dir, problem.strerror)) from None
+        raise StateError(f"cannot write to the state directory {state_dir}: {problem.strerror}") from None
 
 
 def sweep(state_dir: str) -> None:
@@ -112,10 +112,10 @@ def set_aside(state_dir: str, mark: str) -> str:
     :param state_dir: the state directory
     :param mark: a part of the new directory's name
     """
-    number, aside = 0, os.path.join(state_dir, "of-%s" % mark)
+    number, aside = 0, os.path.join(state_dir, f"of-{mark}")
     while os.path.exists(os.path.join(aside, LEDGER)):
         number += 1
-        aside = os.path.join(state_dir, "of-%s-%d" % (mark, number))
+        aside = os.path.join(state_dir, f"of-{mark}-{number}")
     os.makedirs(aside, 0o700, exist_ok=True)
     # The ledger last: if this is interrupted, the next run moves the rest.
     for name in (RUNS, BEFORE, APPENDED, LEDGER):
@@ -151,5 +151,5 @@ def foreign(machine: str) -> str:
     """
     here = machine_id()
     if here and machine and here != machine:
-        return "it was created on another machine (machine-id %s; this machine has %s)" % (machine[:12], here[:12])
+        return f"it was created on another machine (machine-id {machine[:12]}; this machine has {here[:12]})"
     return ""

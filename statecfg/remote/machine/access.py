@@ -68,7 +68,7 @@ def as_text(entries: Sequence[AclEntry]) -> Optional[str]:
 
 def _text(entry: AclEntry) -> str:
     permissions = "".join(letter if entry[2] & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1)))
-    return "%s:%s:%s" % (entry[0].replace(" ", ":"), entry[1], permissions)
+    return f"{entry[0].replace(' ', ':')}:{entry[1]}:{permissions}"
 
 
 def outcome(

@@ -95,7 +95,7 @@ def _planned(machine: Planned, path: str, entries: Sequence[AclEntry]) -> Result
     real_path, refused = machine._resolve(_WHAT, path)
     old = machine.apparent(real_path) if refused is None else None
     if old is None or old.kind not in ("file", "directory"):
-        return refused or error("cannot %s %s: it is neither a file nor a directory" % (_WHAT, path))
+        return refused or error(f"cannot {_WHAT} {path}: it is neither a file nor a directory")
     new = old.copy()
     new.acl = tuple(entry for entry in entries if " " not in entry[0])
     if new.acl:

@@ -92,7 +92,7 @@ def user_id(owner: str) -> int:
     except KeyError:
         if owner.isdigit():
             return int(owner)
-        raise LookupError("no user %s on this host" % owner) from None
+        raise LookupError(f"no user {owner} on this host") from None
 
 
 def group_id(group: str) -> int:
@@ -105,7 +105,7 @@ def group_id(group: str) -> int:
     except KeyError:
         if group.isdigit():
             return int(group)
-        raise LookupError("no group %s on this host" % group) from None
+        raise LookupError(f"no group {group} on this host") from None
 
 
 def own_names() -> Tuple[str, str]:

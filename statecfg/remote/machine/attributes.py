@@ -28,7 +28,7 @@ def read(path: str) -> Dict[str, bytes]:
     file = -1
     try:
         file = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-        inside = "/proc/self/fd/%d" % file
+        inside = f"/proc/self/fd/{file}"
         return {key: os.getxattr(inside, key) for key in os.listxattr(inside)}
     except OSError as problem:
         if problem.errno in (errno.ENOENT, errno.ENOTSUP, errno.ENODATA, errno.ELOOP):
@@ -47,13 +47,13 @@ def change(machine: Machine, path: str, name: str, value: Optional[bytes], effec
     :param effect: what this means for facets
     :returns: the action's result
     """
-    what = "set %s of" % name
+    what = f"set {name} of"
     if isinstance(machine, Planned):
         stat = machine.apparent(path)
         if stat is None or stat.kind not in ("file", "directory"):
-            return error("cannot %s %s: it is neither a file nor a directory" % (what, path))
+            return error(f"cannot {what} {path}: it is neither a file nor a directory")
         if not machine.root and (not name.startswith("user.") or stat.owner != machine._me()[0]):
-            return error("cannot %s %s: Operation not permitted; is root needed (-b)?" % (what, path))
+            return error(f"cannot {what} {path}: Operation not permitted; is root needed (-b)?")
         machine.affect(effect)
         return ok()
 

@@ -73,7 +73,7 @@ class Changes:
         """Record the change of an entry of a facet, field by field."""
         if table in _INTERNAL:
             return
-        thing = "%s %s" % (_NAMES.get(table, table), key)
+        thing = f"{_NAMES.get(table, table)} {key}"
         for field in sorted(set(before or {}) | set(after or {})):
             was, will = (before or {}).get(field), (after or {}).get(field)
             if was != will:
@@ -107,7 +107,7 @@ def _field(stat: Optional[Stat], field: str) -> Any:
         return None
     value = getattr(stat, field)
     if field == "mode":
-        return None if stat.kind == "symlink" else "%04o" % value
+        return None if stat.kind == "symlink" else f"{value:04o}"
     return access.as_text(value) if field == "acl" else value or None
 
 
@@ -121,8 +121,8 @@ def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
     if blob.origin:
         return blob.origin
     if secret or blob.hides():
-        return "%s (%d bytes)" % (HOLDS, blob.size)
-    return "sha256:%s (%d bytes)" % (blob.sha256, blob.size)
+        return f"{HOLDS} ({blob.size} bytes)"
+    return f"sha256:{blob.sha256} ({blob.size} bytes)"
 
 
 def as_json(value: Any) -> Any:
@@ -221,6 +221,6 @@ def _diff(path: str, before: Optional[Blob], after: Optional[Blob]) -> str:
             line = line[0] + "[not shown: it contains a secret]\n"
         lines.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
     if len(lines) > DIFF_LINES:
-        lines[DIFF_LINES:] = ["… %d more lines\n" % (len(lines) - DIFF_LINES)]
+        lines[DIFF_LINES:] = [f"… {len(lines) - DIFF_LINES} more lines\n"]
     text = "".join(lines)
-    return text if len(text) <= DIFF_TEXT else text[:DIFF_TEXT] + "…\n… %d more characters\n" % (len(text) - DIFF_TEXT)
+    return text if len(text) <= DIFF_TEXT else text[:DIFF_TEXT] + f"…\n… {len(text) - DIFF_TEXT} more characters\n"

@@ -34,7 +34,7 @@ def put(path: str, make: Callable[[str], object], trial: str = "") -> None:
         processes leave at most one file
     :raises OSError: if that fails; `path` is then unchanged
     """
-    trial = trial or "%s.%d" % (path, os.getpid())
+    trial = trial or f"{path}.{os.getpid()}"
     if os.path.lexists(trial):  # left by a killed process
         os.unlink(trial)
     try:

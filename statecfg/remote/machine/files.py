@@ -37,7 +37,7 @@ def stat_of(info: os.stat_result, parent: int, name: str) -> Stat:
         info.st_size,
         os.readlink(name, dir_fd=parent) if file_type == "symlink" else "",
         (info.st_dev, info.st_ino, info.st_mtime_ns),
-        access.read(info, "%s/%s" % (_through(parent), name)),
+        access.read(info, f"{_through(parent)}/{name}"),
     )
 
 
@@ -200,7 +200,7 @@ def _copy_attributes(source: str, opened: int, trusted: bool, acl: bool) -> None
 
 def _through(descriptor: int) -> str:
     """Return a path of an open descriptor. It always means this very file, even if it cannot be read."""
-    return "/proc/self/fd/%d" % descriptor
+    return f"/proc/self/fd/{descriptor}"
 
 
 def permit(
@@ -228,11 +228,11 @@ def permit(
         info = os.fstat(opened)
         if st.S_ISLNK(info.st_mode):
             if mode is not None:
-                return error("cannot set the mode of %s: it is a link" % path)
+                return error(f"cannot set the mode of {path}: it is a link")
             os.chown(name, uid, gid, dir_fd=parent, follow_symlinks=False)
             return None
         if planted(os.fstat(parent), info):
-            return error("cannot change %s: it has other names (hard links) that another user may have made" % path)
+            return error(f"cannot change {path}: it has other names (hard links) that another user may have made")
         entries = () if is_new else access.read(info, _through(opened), True)
         kept, new_mode = access.outcome(
             entries, st.S_IMODE(info.st_mode), mode, info.st_uid in (0, os.geteuid(), info.st_uid if uid < 0 else uid)
@@ -379,7 +379,7 @@ def _identity(opened: int) -> Tuple[int, int]:
 
 def _mount(descriptor: int) -> str:
     """Return the mount of an open directory. The device alone would not reveal a bind mount."""
-    with open("/proc/self/fdinfo/%d" % descriptor, encoding="ascii") as stream:
+    with open(f"/proc/self/fdinfo/{descriptor}", encoding="ascii") as stream:
         for line in stream:
             if line.startswith("mnt_id:"):
                 return line
@@ -389,8 +389,8 @@ def _mount(descriptor: int) -> str:
 def failed(what: str, path: str, problem: Exception) -> Result:
     """Return the error result of a failed call, with the system's message and, if known, a remedy."""
     if not isinstance(problem, OSError):
-        return error("cannot %s %s: %s" % (what, path, problem))
+        return error(f"cannot {what} {path}: {problem}")
     named = str(problem.filename or "")
-    where = " (%s)" % named if named.startswith("/") and named != path and not named.startswith("/proc/self/") else ""
+    where = f" ({named})" if named.startswith("/") and named != path and not named.startswith("/proc/self/") else ""
     cure = _CURES.get(problem.errno or 0, "")
-    return error("cannot %s %s: %s%s%s" % (what, path, problem.strerror, where, "; " + cure if cure else ""))
+    return error(f"cannot {what} {path}: {problem.strerror}{where}{'; ' + cure if cure else ''}")

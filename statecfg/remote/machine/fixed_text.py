@@ -23,7 +23,7 @@ def fixed(message: str, words: Sequence[str]) -> List[Tuple[int, int]]:
     for template, pieces in templates:
         letters = sum(map(len, pieces))
         if len(pieces) > 1 and letters > sum(end - start for start, end in best) and len("".join(pieces).strip()) > 3:
-            pattern = "(.*?)".join("(%s)" % re.escape(piece) for piece in pieces)
+            pattern = "(.*?)".join(f"({re.escape(piece)})" for piece in pieces)
             whole = re.fullmatch(pattern, message, re.DOTALL)
             if whole is not None:
                 best = [whole.span(2 * index + 1) for index in range(len(pieces))]

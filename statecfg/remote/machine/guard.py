@@ -76,11 +76,11 @@ def _audit(event: str, arguments: Tuple[Any, ...]) -> None:
     if event == "open":
         flags = arguments[2]
         if isinstance(flags, int) and flags & _WRITING:
-            _refuse("tried to open %s for writing" % (arguments[0],))
+            _refuse(f"tried to open {arguments[0]} for writing")
     elif event in _CHANGES or (event == "os.kill" and arguments[1] != 0):
-        _refuse("tried %s(%s)" % (event, ", ".join(repr(value) for value in arguments[:2])))
+        _refuse(f"tried {event}({', '.join((repr(value) for value in arguments[:2]))})")
     elif event == "sqlite3.connect" and "mode=ro" not in str(arguments[0]):
-        _refuse("tried to open the database %s for writing" % (arguments[0],))
+        _refuse(f"tried to open the database {arguments[0]} for writing")
 
 
 def _refuse(what: str) -> None:

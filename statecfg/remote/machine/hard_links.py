@@ -32,10 +32,10 @@ def create(machine: Machine, path: str, target: str) -> Result:
         holder, other, _ = open_parent(target)
         info = os.lstat(other, dir_fd=holder)
         if not st.S_ISREG(info.st_mode):
-            return error("cannot link %s: %s is not a file" % (path, target))
+            return error(f"cannot link {path}: {target} is not a file")
         old = files.lstat(name, parent)
         if old is not None and not st.S_ISREG(old.st_mode) and not st.S_ISLNK(old.st_mode):
-            return error("cannot link %s: neither a file nor a link is there" % path)
+            return error(f"cannot link {path}: neither a file nor a link is there")
         if old is not None and os.path.samestat(old, info):
             return ok()
         files.sweep(parent, machine.facets.began)
@@ -67,11 +67,11 @@ def _planned(machine: Planned, path: str, target: str) -> Result:
         return refused
     stat, old = machine.apparent(target), machine.apparent(real_path)
     if stat is None or stat.kind != "file":
-        return error("cannot link %s: %s is not a file" % (path, target))
+        return error(f"cannot link {path}: {target} is not a file")
     if old is not None and old.kind not in ("file", "symlink"):
-        return error("cannot link %s: neither a file nor a link is there" % path)
+        return error(f"cannot link {path}: neither a file nor a link is there")
     if not machine.root and stat.owner != machine._me()[0]:  # fs.protected_hardlinks, see proc_sys_fs(5)
-        return error("cannot link %s: Operation not permitted; is root needed (-b)?" % path)
+        return error(f"cannot link {path}: Operation not permitted; is root needed (-b)?")
     machine._put(real_path, stat.copy(), machine.content(machine.canonical(target), stat.size))
-    machine.changes.note(path, "hard link", None if old is None else "another %s" % old.kind, target)
+    machine.changes.note(path, "hard link", None if old is None else f"another {old.kind}", target)
     return ok()

@@ -29,10 +29,10 @@ def change(machine: RealMachine, what: str, path: str, function: Callable[[os.st
         opened = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
         info = os.fstat(opened)
         if files.file_type_of(info) not in ("file", "directory"):
-            return error("cannot %s %s: it is neither a file nor a directory" % (what, path))
+            return error(f"cannot {what} {path}: it is neither a file nor a directory")
         if files.planted(os.fstat(parent), info):
-            return error("cannot change %s: it has other names (hard links) that another user may have made" % path)
-        function(info, "/proc/self/fd/%d" % opened)
+            return error(f"cannot change {path}: it has other names (hard links) that another user may have made")
+        function(info, f"/proc/self/fd/{opened}")
         files.sync(parent, name, info)
         return ok()
     except (OSError, LookupError) as problem:

@@ -253,7 +253,7 @@ class Overlay(Machine):
         entry = self.entries.get(real_path)
         blob = entry.blob if entry is not None else None
         if entry is not None and blob is not None and blob.origin and not (digest and blob.sha256):
-            raise Unknown(self.ticks[entry.when], "the content of %s is" % path)
+            raise Unknown(self.ticks[entry.when], f"the content of {path} is")
         return real_path, blob
 
     def _missing(self, above: str, path: str) -> OSError:
@@ -301,7 +301,7 @@ class Overlay(Machine):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         cause = self._names_changed_by(real_path)
         if cause is not None:
-            raise Unknown(cause, "the content of %s" % path)
+            raise Unknown(cause, f"the content of {path}")
         return self._names(real_path)
 
     def _names_changed_by(self, directory: str) -> Optional[str]:
@@ -340,7 +340,7 @@ class Overlay(Machine):
         # An existing entry stays known: an action that adds new entries does not remove old ones.
         cause = self._cause("*" if result is not None else table, when) or self._cause("every " + table, when)
         if cause is not None:
-            raise Unknown(cause, "%s of %s" % (key, table))
+            raise Unknown(cause, f"{key} of {table}")
         return result
 
     def table(self, name: str) -> Facet:
@@ -363,7 +363,7 @@ class Overlay(Machine):
             self.trace.facet_entries.add((inputs[0], ALL))
             cause = self._changing(*inputs)
             if cause is not None:
-                raise Unknown(cause, "the output of %s is" % argv[0])
+                raise Unknown(cause, f"the output of {argv[0]} is")
             command = tuple(argv)
             if command not in self.answers:
                 self.answers[command] = self._probed(argv, timeout, options)
@@ -373,7 +373,7 @@ class Overlay(Machine):
         ancestors = self.before.ancestors
         for node in self.acting if len(self.acting) < len(ancestors) else sorted(ancestors):
             if node in ancestors and node in self.acting:
-                raise Unknown(node, "the output of %s is" % argv[0])
+                raise Unknown(node, f"the output of {argv[0]} is")
         return self._probed(argv, timeout, options)
 
     def _probed(self, argv: Sequence[str], timeout: float, options: Mapping[str, Any]) -> Probe:

@@ -70,8 +70,8 @@ class Planned(Overlay):
             real_path = self.canonical(path)
             why = self._obstacle(real_path)
         except OSError as problem:
-            return path, error("cannot %s %s: %s" % (what, path, problem.strerror))
-        return real_path, error("cannot %s %s: %s" % (what, path, why)) if why else None
+            return path, error(f"cannot {what} {path}: {problem.strerror}")
+        return real_path, error(f"cannot {what} {path}: {why}") if why else None
 
     def _obstacle(self, path: str) -> str:
         """Return why nothing can be created at a path, "" if it can. Assume that uncertain directories will exist."""
@@ -83,15 +83,15 @@ class Planned(Overlay):
             above, missing = os.path.dirname(above), above
             holder = self.apparent(above)
         if holder.kind != "directory":
-            return "Not a directory (%s)" % above
-        return "No such file or directory (%s)" % missing if missing else ""
+            return f"Not a directory ({above})"
+        return f"No such file or directory ({missing})" if missing else ""
 
     def _forbidden(self, what: str, path: str, real_path: str) -> Optional[Result]:
         """Return an error if this user may not create or remove names in the directory of `real_path`."""
         above = os.path.dirname(real_path)
         if self.root or above in self.entries or self._hidden(above) or self.base.writable(above):
             return None
-        return error("cannot %s %s: Permission denied; is root needed (-b)?" % (what, path))
+        return error(f"cannot {what} {path}: Permission denied; is root needed (-b)?")
 
     def _own(self, what: str, path: str, stat: Stat, owner: Optional[str], group: Optional[str]) -> Optional[Result]:
         """Set owner and group of `stat`; return an error if the host does not know them or would refuse the change."""
@@ -103,11 +103,11 @@ class Planned(Overlay):
             except Unknown:
                 known_name = name  # a required package or command may create it
             if known_name is None:
-                return error("cannot %s %s: no %s %s on this host" % (what, path, table[:-1], name))
+                return error(f"cannot {what} {path}: no {table[:-1]} {name} on this host")
             if known_name == getattr(stat, field):
                 continue
             if not self.root and (table == "users" or not self.base.member(known_name)):
-                return error("cannot %s %s: Operation not permitted; is root needed (-b)?" % (what, path))
+                return error(f"cannot {what} {path}: Operation not permitted; is root needed (-b)?")
             setattr(stat, field, known_name)
         return None
 
@@ -148,7 +148,7 @@ class Planned(Overlay):
             return refused
         old = self.apparent(real_path)
         if old is not None and old.kind not in ("file", "symlink"):
-            return error("cannot write %s: %s is in the way" % (path, called(old.kind)))
+            return error(f"cannot write {path}: {called(old.kind)} is in the way")
         before = None
         if old is not None and old.kind == "file":
             try:
@@ -172,7 +172,7 @@ class Planned(Overlay):
         if backup and old is not None and before != blob:
             kept = self.apparent(real_path + backup)
             if kept is not None and kept.kind == "directory":
-                return error("cannot write %s: Is a directory (%s)" % (path, real_path + backup))
+                return error(f"cannot write {path}: Is a directory ({real_path + backup})")
             self._put(real_path + backup, Stat("file", old.mode, old.owner, old.group, old.size), before)
         self._put(real_path, new, blob)
         return ok()
@@ -213,14 +213,14 @@ class Planned(Overlay):
                 result = self.mkdir(above, parents=True)
                 refused = result if result["status"] != ActionStatus.OK else None
         except OSError as problem:
-            refused = error("cannot make directory %s: %s" % (path, problem.strerror))
+            refused = error(f"cannot make directory {path}: {problem.strerror}")
         real_path, missing = self._resolve("make directory", path)
         refused = refused or missing
         if refused is not None:
             return refused
         old = self.apparent(real_path)
         if old is not None and old.kind != "directory":
-            return error("cannot make directory %s: %s is in the way" % (path, called(old.kind)))
+            return error(f"cannot make directory {path}: {called(old.kind)} is in the way")
         new = self._newcomer("directory", real_path, 0o755 if mode is None else mode) if old is None else old.copy()
         refused = self._own("make directory", path, new, owner, group)
         if old is not None:
@@ -240,7 +240,7 @@ class Planned(Overlay):
         same = (old.mode, old.owner, old.group, old.acl) == (new.mode, new.owner, new.group, new.acl)
         if self.root or same or old.owner == self._me()[0]:
             return None
-        return error("cannot %s %s: Operation not permitted; is root needed (-b)?" % (what, path))
+        return error(f"cannot {what} {path}: Operation not permitted; is root needed (-b)?")
 
     def symlink(self, path: str, target: str, owner: Optional[str] = None, group: Optional[str] = None) -> Result:
         real_path, refused = self._resolve("link", path)
@@ -248,9 +248,9 @@ class Planned(Overlay):
             return refused
         old = self.apparent(real_path)
         if old is not None and old.kind == "directory":
-            return error("cannot link %s: a directory is in the way" % path)
+            return error(f"cannot link {path}: a directory is in the way")
         if not target:
-            return error("cannot link %s: No such file or directory" % path)
+            return error(f"cannot link {path}: No such file or directory")
         new = self._newcomer("symlink", real_path, 0o777, target)
         refused = self._own("link", path, new, owner, group) or self._forbidden("link", path, real_path)
         if refused is not None:
@@ -269,10 +269,10 @@ class Planned(Overlay):
         old = self.apparent(real_path) if refused is None else None
         if old is None:
             if refused is None and self._changed_by(path) is None:
-                refused = error("cannot %s %s: No such file or directory" % (what, path))
+                refused = error(f"cannot {what} {path}: No such file or directory")
             return refused or ok()
         if old.kind == "symlink" and mode is not None:
-            return error("cannot %s %s: it is a link" % (what, path))
+            return error(f"cannot {what} {path}: it is a link")
         new = old.copy()
         refused = self._own(what, path, new, owner, group)
         self._permit(old, new, mode)
@@ -301,7 +301,7 @@ class Planned(Overlay):
             return refused
         if stat.kind == "directory":
             if not recursive and self._names(real_path):
-                return error("cannot remove %s: Directory not empty" % path)
+                return error(f"cannot remove {path}: Directory not empty")
             refused = self._empty(real_path)
             if refused is not None:
                 return refused

@@ -131,9 +131,9 @@ def run(
         entry = pwd.getpwnam(user) if user is not None else pwd.getpwuid(os.geteuid())
     except KeyError:
         if user is not None:
-            return ProcessResult(127, b"", reason="no user %s on this host" % user)
+            return ProcessResult(127, b"", reason=f"no user {user} on this host")
         entry = None
-    mark = "%d-%d" % (os.getpid(), time.monotonic_ns())
+    mark = f"{os.getpid()}-{time.monotonic_ns()}"
     values = environment(env, entry.pw_dir if entry is not None else "/")
     values[MARK] = mark
     try:
@@ -148,12 +148,10 @@ def run(
             **_identity(entry.pw_uid, entry.pw_gid, entry.pw_name) if user is not None and entry is not None else {},
         )
     except OSError as problem:
-        where = " in %s" % cwd if cwd and problem.filename == cwd else ""
-        return ProcessResult(
-            127, b"", reason="%s can't be started%s: %s" % (argv[0], where, problem.strerror or problem)
-        )
+        where = f" in {cwd}" if cwd and problem.filename == cwd else ""
+        return ProcessResult(127, b"", reason=f"{argv[0]} can't be started{where}: {problem.strerror or problem}")
     except (ValueError, subprocess.SubprocessError) as problem:
-        return ProcessResult(126, b"", reason="%s can't be started: %s" % (argv[0], problem))
+        return ProcessResult(126, b"", reason=f"{argv[0]} can't be started: {problem}")
     CHILDREN.protect(not interruptible)
     attendant = _Attendant(child, timeout, input, listen, mark, interruptible, kept, most)
     try:
@@ -258,7 +256,7 @@ class _Attendant:
         elif now < self.due:
             return False
         if self.kills > 1:
-            self.reason += "; it can't be killed (process %d)" % self.child.pid
+            self.reason += f"; it can't be killed (process {self.child.pid})"
             return True
         _kill(self.child.pid, self.mark, SIGKILL if self.kills else SIGTERM)
         self.kills += 1
@@ -268,7 +266,7 @@ class _Attendant:
     def _too_long(self, now: float) -> str:
         """Return why a child must be stopped, "" if it may continue."""
         if now > self.deadline:
-            return "still running after %g s, stopped" % self.timeout
+            return f"still running after {self.timeout:g} s, stopped"
         if self.interruptible and CHILDREN.stopping:
             return "stopped: the run was cut off"
         return self._too_much()
@@ -277,7 +275,7 @@ class _Attendant:
         """Return which limit the output exceeds, "" for none."""
         for name, kept in zip(("stdout", "stderr"), self.kept.values()):
             if kept.most is not None and kept.size + kept.cut > kept.most:
-                return "output limit: more than %d bytes on %s, stopped" % (kept.most, name)
+                return f"output limit: more than {kept.most} bytes on {name}, stopped"
         return ""
 
     def _exchange(self, wait: float) -> int:
@@ -337,7 +335,7 @@ def kill_marked(name: str, value: str, number: int, but: int = 0) -> None:
     """
     # Repeat it, because a dying process may be starting others.
     for _ in range(10 if number == SIGKILL else 1):
-        if not _kill_marked(("%s=%s" % (name, value)).encode(), number, but):
+        if not _kill_marked(f"{name}={value}".encode(), number, but):
             return
 
 
@@ -347,7 +345,7 @@ def _kill_marked(needle: bytes, number: int, but: int) -> int:
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != but:
             try:
-                with open("/proc/%s/environ" % name, "rb") as stream:
+                with open(f"/proc/{name}/environ", "rb") as stream:
                     if needle in stream.read().split(b"\0"):
                         os.kill(int(name), number)
                         count += 1

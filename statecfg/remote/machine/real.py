@@ -44,7 +44,7 @@ class Facets:
         facet = self.loaded.get(name)
         if facet is None:
             if name not in TABLES:
-                raise LookupError("unknown facet %s; valid: %s" % (name, sorted([*TABLES, "users", "groups"])))
+                raise LookupError(f"unknown facet {name}; valid: {sorted([*TABLES, 'users', 'groups'])}")
             before = self.changed
             facet = TABLES[name].load(host)
             if before == self.changed:  # otherwise it may be outdated already
@@ -158,7 +158,7 @@ class RealMachine(Machine):
         with allowed():
             outcome = process.run(argv, timeout, apart=True, kept=PROBED, **options)
         if outcome.cut:
-            raise OSError(errno.EFBIG, "%s prints more than %d bytes" % (argv[0], PROBED))
+            raise OSError(errno.EFBIG, f"{argv[0]} prints more than {PROBED} bytes")
         if outcome.reason and 0 <= outcome.status < 126:
             return Probe(-1, outcome.output, outcome.reason.encode())
         return Probe(outcome.status, outcome.output, outcome.errors or outcome.reason.encode())
@@ -187,7 +187,7 @@ class RealMachine(Machine):
         try:
             info = files.lstat(name, parent)
             if info is not None and not st.S_ISREG(info.st_mode) and not st.S_ISLNK(info.st_mode):
-                return error("cannot write %s: %s is in the way" % (path, called(files.file_type_of(info))))
+                return error(f"cannot write {path}: {called(files.file_type_of(info))} is in the way")
             old_info = info if info is not None and st.S_ISREG(info.st_mode) else None
             proven = True
             if old_info is not None and self._holds(directory.rstrip("/") + "/" + name, old_info, blob):
@@ -195,7 +195,7 @@ class RealMachine(Machine):
                     return files.permit(parent, name, path, mode, owner, group) or ok()
                 if blob.data is None and blob.path is None:
                     source = open_file(directory.rstrip("/") + "/" + name)
-                    blob, proven = Blob(blob.sha256, blob.size, path="/proc/self/fd/%d" % source), False
+                    blob, proven = Blob(blob.sha256, blob.size, path=f"/proc/self/fd/{source}"), False
             self._sweep(parent)
             temporary = files.temporary_name()
             dress = (old_info, mode, owner, group, parent, name)
@@ -238,7 +238,7 @@ class RealMachine(Machine):
         if outcome.status == 0 and not outcome.reason:
             return None
         message = outcome.output.decode("utf-8", "replace").replace(trial, path).strip()
-        return error("%s rejects the new content: %s" % (validate[0], message or outcome.reason), message)
+        return error(f"{validate[0]} rejects the new content: {message or outcome.reason}", message)
 
     def _sweep(self, parent: int) -> None:
         """Remove what interrupted runs left in this directory, once per run."""
@@ -276,9 +276,7 @@ class RealMachine(Machine):
             except FileExistsError:
                 info = files.lstat(name, parent)
                 if info is not None and not st.S_ISDIR(info.st_mode):
-                    return error(
-                        "cannot make directory %s: %s is in the way" % (path, called(files.file_type_of(info)))
-                    )
+                    return error(f"cannot make directory {path}: {called(files.file_type_of(info))} is in the way")
             refused = files.permit(parent, name, path, mode, owner, group, made_here and not has_mode)
             sync_directory(parent)
             return refused or ok()
@@ -299,7 +297,7 @@ class RealMachine(Machine):
         try:
             info = files.lstat(name, parent)
             if info is not None and st.S_ISDIR(info.st_mode):
-                return error("cannot link %s: a directory is in the way" % path)
+                return error(f"cannot link {path}: a directory is in the way")
             uid, gid = files.ids(owner, group)
             self._sweep(parent)
             temporary = files.temporary_name()
@@ -381,9 +379,9 @@ class RealMachine(Machine):
             return error(outcome.reason, log)
         if outcome.status in codes:
             return ok(log)
-        how = "exit status %d" % outcome.status if outcome.status >= 0 else "ended by signal %d" % -outcome.status
+        how = f"exit status {outcome.status}" if outcome.status >= 0 else "ended by signal %d" % -outcome.status
         last = log.strip().rsplit("\n", 1)[-1][-300:]
-        return error("%s: %s%s" % (argv[0], how, ": " + last if last else ""), log)
+        return error(f"{argv[0]}: {how}{': ' + last if last else ''}", log)
 
     def outside(self, function: Callable[[], Any]) -> Any:
         from statecfg.remote.graph.acting import acting_on

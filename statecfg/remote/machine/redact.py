@@ -76,12 +76,12 @@ class Redactor:
         plain = self._plain
         if plain is None:
             return text
-        text = plain.sub(lambda match: "<secret %s>" % self._names[match.group()], text)
+        text = plain.sub(lambda match: f"<secret {self._names[match.group()]}>", text)
         for spelling, name in self._long.items():
             # Lines are longer than these pieces together, so a line break splits at most one of them.
             if any(spelling[at : at + _PROBE] in text for at in range(0, 3 * _PROBE, _PROBE)):
                 for breaks in _BREAKS:
-                    text = _without_broken(text, spelling, "<secret %s>" % name, breaks)
+                    text = _without_broken(text, spelling, f"<secret {name}>", breaks)
         return text
 
     def message(self, text: str) -> str:
@@ -192,7 +192,7 @@ def _spellings(text: str) -> Iterator[str]:
     yield re.sub(r"([^\w@%+=:,./-])", r"\\\1", text)
     yield re.sub(r"([\"\\$`])", r"\\\1", text)
     for safe in (b"", b"/", b"/:"):
-        url = "".join(chr(byte) if byte in _SAFE or byte in safe else "%%%02X" % byte for byte in data)
+        url = "".join(chr(byte) if byte in _SAFE or byte in safe else f"%{byte:02X}" for byte in data)
         yield url
         yield url.replace("%20", "+")
         yield re.sub("%..", lambda match: match.group().lower(), url)

@@ -53,7 +53,7 @@ class Stat:
         return Stat(self.kind, self.mode, self.owner, self.group, self.size, self.target, acl=self.acl)
 
     def __repr__(self) -> str:
-        return "Stat(%s %04o %s:%s %d)" % (self.kind, self.mode, self.owner, self.group, self.size)
+        return f"Stat({self.kind} {self.mode:04o} {self.owner}:{self.group} {self.size})"
 
 
 def called(file_type: str) -> str:

@@ -54,7 +54,7 @@ class Aftercare:
             self.halt(lockout.reason)
             touched = [node for node in self.runs.values() if guard.touched(node, lockout)]
             self._amend([node for node in touched if guard.about(node.step.node)], lockout.reason)
-            brief = "undone: %s" % lockout.brief
+            brief = f"undone: {lockout.brief}"
             self._amend([node for node in touched if not guard.about(node.step.node)], brief)
             self._remember(node for node in touched if node.forgotten)
 
@@ -92,7 +92,7 @@ class Aftercare:
         try:
             return check(RealMachine(self.performer.facets), node.ended)
         except Exception as problem:  # systemd doesn't answer, or the node type has a bug
-            return "statecfg can't check it again: %s" % describe(problem)
+            return f"statecfg can't check it again: {describe(problem)}"
 
     def _amend(self, nodes: Iterable[NodeRun], why: str) -> None:
         for node in nodes:
@@ -135,7 +135,7 @@ def guards_of(
             acting = [step.node.provides for step in steps if of_types.get(step.node.type) is guard and step.acts]
             if acting:  # otherwise, the check of each node has failed with this problem
                 text = "nothing was changed: the state that a failed login would restore can't be recorded: %s"
-                raise StateError(text % problem, "Repair that, or leave out %s." % ", ".join(sorted(acting))) from None
+                raise StateError(text % problem, f"Repair that, or leave out {', '.join(sorted(acting))}.") from None
     if not os.path.isdir(BOOTED):
         return guards
     paths = []

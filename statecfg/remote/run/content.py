@@ -45,7 +45,7 @@ class Spool:
 
     def __init__(self, state_dir: str) -> None:
         self.state_dir = state_dir
-        self.path = os.path.join(state_dir, "%s%d-%d" % (state.SPOOL, os.getpid(), time.time_ns()))
+        self.path = os.path.join(state_dir, f"{state.SPOOL}{os.getpid()}-{time.time_ns()}")
 
     def receive(self, wanted: Dict[str, Blob], channel: Channel) -> None:
         """Request content in one message, and receive it.
@@ -60,7 +60,7 @@ class Spool:
             for sha256 in sorted(wanted):
                 self._receive_one(wanted[sha256], channel)
         except OSError as problem:
-            text = "can't store content in %s: %s" % (self.state_dir, problem.strerror)
+            text = f"can't store content in {self.state_dir}: {problem.strerror}"
             raise state.StateError(text) from None
 
     def _receive_one(self, blob: Blob, channel: Channel) -> None:
@@ -74,13 +74,13 @@ class Spool:
             while True:
                 frame, body = channel.receive("blob")
                 if frame["sha256"] != blob.sha256:
-                    raise ProtocolError("received content %s instead of %s" % (frame["sha256"][:12], blob.sha256[:12]))
+                    raise ProtocolError(f"received content {frame['sha256'][:12]} instead of {blob.sha256[:12]}")
                 stream.write(body)
                 digest.update(body)
                 if frame["last"]:
                     break
         if digest.hexdigest() != blob.sha256:
-            raise ProtocolError("content %s arrived damaged" % blob.sha256[:12])
+            raise ProtocolError(f"content {blob.sha256[:12]} arrived damaged")
         blob.path = path
 
     def delete(self) -> None:

@@ -34,9 +34,9 @@ def require(conditions: Sequence[Condition], world: Planned) -> None:
             true = holds(condition, world)
         except OSError as problem:
             why = problem.strerror or str(problem)
-            raise CheckError("its condition can't be checked: %s: %s" % (statement(condition), why)) from None
+            raise CheckError(f"its condition can't be checked: {statement(condition)}: {why}") from None
         if not true:
-            raise Excluded("its condition is false: %s" % statement(condition))
+            raise Excluded(f"its condition is false: {statement(condition)}")
 
 
 def holds(condition: Condition, world: Planned) -> bool:
@@ -55,7 +55,7 @@ def holds(condition: Condition, world: Planned) -> bool:
     probe = world.probe(condition["command"], inputs=("files", [world.canonical(path) for path in condition["reads"]]))
     if probe.status < 0:  # neither yes nor no
         why = probe.errors.decode("utf-8", "replace").strip()[-500:] or "it was stopped"
-        raise CheckError("its condition can't be checked: %s: %s" % (statement(condition), why))
+        raise CheckError(f"its condition can't be checked: {statement(condition)}: {why}")
     return probe.status == 0
 
 
@@ -116,7 +116,7 @@ def _package(name: str, limits: str, world: Planned) -> bool:
     version = entry["version"]
     planned = world.tables.get("packages", {}).get(name)
     if limits and not version[:1].isdigit() and planned is not None:  # the package manager will choose the version
-        raise Unknown(world.ticks[planned[1]], "the version of %s is" % name)
+        raise Unknown(world.ticks[planned[1]], f"the version of {name} is")
     return all(fits(version, *limit.split(" ")) for limit in limits.split(", ") if limit)
 
 
@@ -130,7 +130,7 @@ def fits(version: str, operator: str, limit: str) -> bool:
     epoch, _, rest = version.rpartition(":")
     if "-" not in limit:
         rest = rest.rpartition("-")[0] or rest
-    version = "%s:%s" % (epoch or "0", rest) if ":" in limit else rest
+    version = f"{epoch or '0'}:{rest}" if ":" in limit else rest
     one, other = order(version), order(limit)
     return {
         "<": one < other, "<=": one <= other, "==": one == other,
@@ -163,19 +163,19 @@ def _weight(letter: str) -> int:
 def statement(condition: Condition) -> str:
     """Return a condition in words, as plans and reports show it."""
     if "not" in condition:
-        return "not (%s)" % " and ".join(map(statement, condition["not"]))
+        return f"not ({' and '.join(map(statement, condition['not']))})"
     if "any" in condition:
         return " or ".join(map(statement, condition["any"]))
     if "path" in condition:
         path, file_type = condition["path"], condition.get("is")
         if "contains" in condition:
-            return "%s contains %s" % (path, condition["contains"])
-        return "%s is %s" % (path, called(file_type)) if file_type is not None else "%s exists" % path
+            return f"{path} contains {condition['contains']}"
+        return f"{path} is {called(file_type)}" if file_type is not None else f"{path} exists"
     if "package" in condition:
-        limits = " in a version %s" % condition["version"] if "version" in condition else ""
-        return "the package %s is installed%s" % (condition["package"], limits)
+        limits = f" in a version {condition['version']}" if "version" in condition else ""
+        return f"the package {condition['package']} is installed{limits}"
     for identity_type in ("unit", "user", "group"):
         if identity_type in condition:
-            return "the %s %s exists" % (identity_type, condition[identity_type])
+            return f"the {identity_type} {condition[identity_type]} exists"
     argv = condition["command"]
-    return "%s succeeds" % " ".join(argv[2:] if list(argv[:2]) == ["/bin/sh", "-c"] else argv)
+    return f"{' '.join(argv[2:] if list(argv[:2]) == ['/bin/sh', '-c'] else argv)} succeeds"

@@ -90,7 +90,7 @@ class Definitions:
             if name in node.hides:
                 masked = self.mask_values(attrs[name])
                 # If a node type transformed the secret, the mask doesn't find it: mask the whole attribute.
-                attrs[name] = masked if secretive(masked) else "<secret %s>" % name
+                attrs[name] = masked if secretive(masked) else f"<secret {name}>"
             else:
                 attrs[name] = self._mask_others(attrs[name])
         return attrs

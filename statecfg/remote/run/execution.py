@@ -78,7 +78,7 @@ class Execution:
         """Perform the plan; return the reports of all nodes, layer by layer, removals first."""
         conflicts = sorted(name for name, step in self.plan.steps.items() if step.conflict)
         if conflicts and not self.keep_going:
-            self.halted = "%s can't be applied" % ", ".join(conflicts)
+            self.halted = f"{', '.join(conflicts)} can't be applied"
         self.shut_down()
         for number, steps in enumerate(self.plan.removals):
             self.removal(number, [self.state[step.node.provides] for step in steps])
@@ -107,7 +107,7 @@ class Execution:
                     self._add_shutdown(report, step.node.provides)
                 elif not self.shut(node):
                     self.performer.record.finished(step.node.provides, node.outcome)
-                    failed = "%s of %s failed" % (step.spec.shutdown_first.op, step.node.provides)
+                    failed = f"{step.spec.shutdown_first.op} of {step.node.provides} failed"
                     self.halted = self.performer.stopped() or failed
 
     def reach(self) -> int:
@@ -127,14 +127,14 @@ class Execution:
             return False
         why = self.performer.stopped()
         if why:
-            node.outcome, node.reason = Outcome.SKIPPED, "not started: %s" % why
+            node.outcome, node.reason = Outcome.SKIPPED, f"not started: {why}"
             return False
         self.performer.record.intend([name])
         result = self.performer.perform(node, action, -1)
         node.shutdown = action_report(action, result["status"], result)
         self._add_shutdown(node.shutdown, name)
         if result["status"] != ActionStatus.OK:
-            node.fail("%s, which runs first, failed: %s" % (action.op, result["reason"]))
+            node.fail(f"{action.op}, which runs first, failed: {result['reason']}")
             self.events.failed(node)
         return bool(result["status"] == ActionStatus.OK)
 
@@ -201,7 +201,7 @@ class Execution:
             self.performer.send({"type": "finished", "node": node.step.node.provides, "outcome": node.outcome})
         failed = sorted(node.step.node.provides for node in nodes if node.outcome == Outcome.FAILED)
         if failed and not self.keep_going and not self.halted:
-            self.halted = "%s failed" % ", ".join(failed)
+            self.halted = f"{', '.join(failed)} failed"
         parts = list(portions((node.report() for node in nodes), self.spent))
         for index, part_of_nodes in enumerate(parts):
             more = {"more": True} if index + 1 < len(parts) else {}
@@ -218,7 +218,7 @@ class Execution:
             return False
         why = self.halted or self.performer.stopped()
         if why and node.outcome != Outcome.UNCHANGED:
-            node.outcome, node.reason = Outcome.SKIPPED, "not started: %s" % why
+            node.outcome, node.reason = Outcome.SKIPPED, f"not started: {why}"
             return False
         return not why
 

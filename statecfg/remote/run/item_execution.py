@@ -70,7 +70,7 @@ class ItemExecution(Execution):
                     text = "did not converge: its list now contains %s as well; make it narrower, or add the node "
                     run.fail((text + "that adds it to its `requires`") % listed)
                 elif problem is not None:
-                    run.fail("did not converge: %s" % describe(problem))
+                    run.fail(f"did not converge: {describe(problem)}")
 
     def _listed(self, node: Node) -> Repeated:
         """List the items of a declared node on the real host as it is now."""

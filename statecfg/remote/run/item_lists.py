@@ -43,9 +43,9 @@ def items(spec: Mapping[str, Any], world: Planned) -> List[Item]:
             size += len(text.encode())
         found.append(item)
         if len(found) > MOST_ITEMS or size > LARGEST:
-            raise CheckError("its list has more than %d items or %d bytes; make it smaller" % (MOST_ITEMS, LARGEST))
+            raise CheckError(f"its list has more than {MOST_ITEMS} items or {LARGEST} bytes; make it smaller")
         if time.monotonic() > until:
-            raise CheckError("its list is not complete after %d seconds; make it smaller" % TIMEOUT)
+            raise CheckError(f"its list is not complete after {int(TIMEOUT)} seconds; make it smaller")
     found.sort(key=lambda item: list(item.values()))
     return [item for at, item in enumerate(found) if at == 0 or item != found[at - 1]]
 
@@ -56,10 +56,10 @@ def _refuse(text: str) -> None:
     :raises CheckError: if it contains a control character, a secret, or bytes that are not text
     """
     if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise CheckError("its list contains %s, which is not valid UTF-8" % ascii(text))
+        raise CheckError(f"its list contains {text!a}, which is not valid UTF-8")
     if not text.isprintable() or text != text.strip():
         what = "begins or ends with a blank, or contains a character that can't be printed"
-        raise CheckError("its list contains %s, which %s" % (ascii(text), what))
+        raise CheckError(f"its list contains {text!a}, which {what}")
     data = text.encode()
     if any(secret in data for secret in Blob.secrets) or any(secret in text for secret in LEARNED):
         raise CheckError("its list contains an item with a secret, which names and files would show")
@@ -83,10 +83,10 @@ def _paths(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:
                 names = world.listdir(real) if stat is not None and stat.kind == "directory" else []
             visited += len(names)
             if visited > VISITED or time.monotonic() > until:
-                raise CheckError("its pattern %s matches too much: make it narrower" % spec["glob"])
+                raise CheckError(f"its pattern {spec['glob']} matches too much: make it narrower")
             hidden = part[:1] == "."
             chosen = [name for name in names if not wild or (matches(name) and (hidden or name[:1] != "."))]
-            found += ["%s/%s" % (above, name) for name in chosen]
+            found += [f"{above}/{name}" for name in chosen]
         directories = found if depth + 1 == len(parts) else [path for path in found if _is(path, "directory", world)]
     for path in directories:
         if world.stat(path) is not None and (file_type is None or _is(path, file_type, world)):
@@ -114,10 +114,10 @@ def _users(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:
     if group is not None:
         members = world.entry("groups", group)
         if members is None:
-            raise CheckError("its list needs the group %s, which does not exist" % group)
+            raise CheckError(f"its list needs the group {group}, which does not exist")
     for name, fields in users.items():
         if name in planned and any(fields.get(key) is None for key in ("uid", "gid", "home", "shell")):
-            raise Unknown(world.ticks[planned[name][1]], "the user %s is" % name)
+            raise Unknown(world.ticks[planned[name][1]], f"the user {name} is")
         if not limits.get("min_uid", 0) <= fields["uid"] <= limits.get("max_uid", fields["uid"]):
             continue
         names_of_group = (
@@ -146,10 +146,10 @@ def _lines(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:
     probe = world.probe(argv, TIMEOUT, inputs=inputs)
     if probe.status != 0:
         why = probe.errors.decode("utf-8", "replace").strip()[-500:]
-        ended = "can't be run or was stopped" if probe.status < 0 else "ended with the exit status %d" % probe.status
-        raise CheckError("its command %s %s%s" % (argv[0], ended, ": " + why if why else ""))
+        ended = "can't be run or was stopped" if probe.status < 0 else f"ended with the exit status {probe.status}"
+        raise CheckError(f"its command {argv[0]} {ended}{': ' + why if why else ''}")
     if len(probe.output) > LARGEST:
-        raise CheckError("its command prints more than %d bytes" % LARGEST)
+        raise CheckError(f"its command prints more than {LARGEST} bytes")
     for line in probe.output.decode("utf-8", "surrogateescape").split("\n"):
         if line.strip():
             yield {"line": line.strip()}
@@ -178,13 +178,13 @@ class Insertion:
         field, inside, first, longest = self.samples[sample]
         text = self.item[field]
         if not text or (sample[:1] == "/" and text[:1] != "/"):
-            raise CheckError("the %s of its item %s is %r" % (field, next(iter(self.item.values())), text))
+            raise CheckError(f"the {field} of its item {next(iter(self.item.values()))} is {text!r}")
         letters = {"é" if letter > "~" else letter for letter in text}
         wrong = sorted(letters.intersection(inside)) or sorted({text[:1]}.intersection(first))
         if wrong:
-            raise CheckError("its item %s contains %r where this node can't take it" % (text, wrong[0]))
+            raise CheckError(f"its item {text} contains {wrong[0]!r} where this node can't take it")
         if len(text.encode()) > longest:
-            raise CheckError("its item %s is longer than %d bytes, which this node takes" % (text, longest))
+            raise CheckError(f"its item {text} is longer than {longest} bytes, which this node takes")
         return text
 
     def into(self, value: Any, secret: bool = False, name: str = "") -> Any:
@@ -217,18 +217,18 @@ class Insertion:
             result += before
             inside = "/" in (result[:1], result[-1:], value[match.end() : match.end() + 1])
             if inside and match.group()[:1] != "/" and ("/" in text or text in (".", "..")):
-                raise CheckError("its item %s is part of a path, so it must be one name" % text)
+                raise CheckError(f"its item {text} is part of a path, so it must be one name")
             if not result and text[:1] == "-" and name != "env":
-                raise CheckError("its item %s begins with `-`: a program could read it as an option" % text)
+                raise CheckError(f"its item {text} begins with `-`: a program could read it as an option")
             result += "" if text == "/" and value[match.end() : match.end() + 1] == "/" else text
             end = match.end()
         result += value[end:]
         if result[:1] == "/" and ".." in result.split("/"):
-            raise CheckError("its item makes the path %s, which contains `..`" % result)
+            raise CheckError(f"its item makes the path {result}, which contains `..`")
         return result
 
 
 def names(labels: Iterable[str], most: int = 10) -> str:
     """Return names for a message."""
     listed = list(labels)
-    return ", ".join(listed[:most]) + (" and %d more" % (len(listed) - most) if len(listed) > most else "")
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")

@@ -53,7 +53,7 @@ class Repeated:
                 nodes = [made(node, item) for item in found]
             self._distinguish(nodes, planner.nodes, node)
         except OSError as problem:
-            self.problems[name] = CheckError("its items can't be listed: %s" % describe(problem))
+            self.problems[name] = CheckError(f"its items can't be listed: {describe(problem)}")
         except Exception as problem:  # the node's own turn reports it
             self.problems[name] = problem
         else:
@@ -94,7 +94,7 @@ class Repeated:
             return self.problems[name]
         count = len(self.nodes.get(name, ()))
         listed = names(node.provides for node in self.nodes.get(name, ()))
-        return Excluded("its items: %d%s" % (count, ": " + listed if listed else ""))
+        return Excluded(f"its items: {count}{': ' + listed if listed else ''}")
 
     def may_be_item(self, resource: Resource, node: Node) -> bool:
         """Tell whether a managed resource may be an earlier item of a declared node."""
@@ -112,9 +112,9 @@ def made(node: Node, item: Item) -> Node:
     spec = node.options[OPTION]
     insertion = Insertion(spec["samples"], item)
     label = next(iter(item.values()))
-    name = insertion.into(spec["name"]) if "name" in spec else "%s[%s]" % (node.provides, label)
+    name = insertion.into(spec["name"]) if "name" in spec else f"{node.provides}[{label}]"
     if len(name.encode()) > LONGEST:
-        raise CheckError("the name of its item %s is longer than %d bytes" % (label, LONGEST))
+        raise CheckError(f"the name of its item {label} is longer than {LONGEST} bytes")
     attrs = {key: insertion.into(value, key in node.hides, key) for key, value in node.attrs.items()}
     options = {key: value for key, value in node.options.items() if key not in (OPTION, "when_host", "written")}
     options["item_of"] = node.provides
@@ -128,7 +128,7 @@ def pattern(node: Node) -> Any:
     """Return a pattern for the names of a node's items."""
     spec = node.options[OPTION]
     if "name" not in spec:
-        return re.compile(r"%s\[.*\]\Z" % re.escape(node.provides))
-    parts = re.split("(%s)" % "|".join(map(re.escape, spec["samples"])), spec["name"])
+        return re.compile(rf"{re.escape(node.provides)}\[.*\]\Z")
+    parts = re.split(f"({'|'.join(map(re.escape, spec['samples']))})", spec["name"])
     wild = fnmatch.translate(spec["glob"])[:-2] if "glob" in spec else ".+"
     return re.compile("".join(wild if part in spec["samples"] else re.escape(part) for part in parts) + r"\Z", re.S)

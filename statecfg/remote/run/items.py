@@ -143,8 +143,8 @@ class ItemManagement(Management):
             step = plan.steps.get(name)
             count = sum(source == name for source in self.recorded.held.values())
             if step is not None and count and not isinstance(problem, Excluded):
-                what = "%d resource%s of earlier runs stay%s" % (count, "s"[count == 1 :], "s" * (count == 1))
-                step.reason += "%s%s until its items are known" % ("; " if step.reason else "", what)
+                what = f"{count} resource{'s'[count == 1 :]} of earlier runs stay{'s' * (count == 1)}"
+                step.reason += f"{'; ' if step.reason else ''}{what} until its items are known"
         if self.layers:
             self.layers = [[step.node for step in steps] for steps in plan.layers]
         return plan

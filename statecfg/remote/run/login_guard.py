@@ -25,7 +25,7 @@ Before = Dict[str, Tuple[Stat, Optional[bytes]]]
 
 BOOTED = "/run/systemd/system"  # exists if and only if systemd is process 1: sd_booted(3)
 NAMES = ("ssh", "sshd")  # the distributions' names for the service and its socket
-UNITS = tuple("%s.%s" % (name, suffix) for suffix in ("socket", "service") for name in NAMES)
+UNITS = tuple(f"{name}.{suffix}" for suffix in ("socket", "service") for name in NAMES)
 PLACES = (
     "/etc/ssh",
     "/etc/default/ssh",
@@ -58,7 +58,7 @@ def try_login(channel: Channel) -> str:
     try:
         answer, _ = channel.receive("login", cancelled=True)
     except ProtocolError as problem:
-        return "the connection was lost before one was tried (%s)" % problem
+        return f"the connection was lost before one was tried ({problem})"
     return str(answer["error"])
 
 
@@ -125,13 +125,13 @@ class LoginGuard:
             return None
         paths, problems = self._restore(now)
         self.units, self.seen = self._units(), self.machine.facets.changed
-        text = "no new login after sshd was restarted: %s. " % wrong
-        text += "The previous settings were restored" + (" (%s)" % ", ".join(paths) if paths else "")
+        text = f"no new login after sshd was restarted: {wrong}. "
+        text += "The previous settings were restored" + (f" ({', '.join(paths)})" if paths else "")
         if problems:
             text += ", but not all of them: " + "; ".join(problems)
         elif not self.channel.lost:
             again = try_login(self.channel)
-            text += ", but a new login still fails: %s" % again if again else ", and a new login works"
+            text += f", but a new login still fails: {again}" if again else ", and a new login works"
         return Lockout("no new login succeeded after sshd was restarted", text, paths)
 
     def take_back(self) -> Optional[Lockout]:
@@ -142,7 +142,7 @@ class LoginGuard:
         paths, problems = self._put_back()
         if not paths:
             return None
-        text = "sshd refuses the new configuration. The previous one was restored (%s)" % ", ".join(paths)
+        text = f"sshd refuses the new configuration. The previous one was restored ({', '.join(paths)})"
         if problems:
             text += ", but not all of it: " + "; ".join(problems)
         return Lockout("sshd refuses the new configuration", text, paths)
@@ -186,7 +186,7 @@ class LoginGuard:
     def _do(self, problems: List[str], verb: str, *units: str) -> None:
         result = self.machine.run(["systemctl", verb, "--", *units], timeout=60.0, interruptible=False)
         if result["status"] != ActionStatus.OK:
-            problems.append("%s %s: %s" % (verb, " ".join(units), result["reason"]))
+            problems.append(f"{verb} {' '.join(units)}: {result['reason']}")
 
     # Files
 
@@ -234,7 +234,7 @@ class LoginGuard:
             elif data is not None:
                 result = machine.write(path, data, was.mode, was.owner, was.group)
             else:
-                problems.append("the previous content of %s is unknown" % path)
+                problems.append(f"the previous content of {path} is unknown")
                 continue
             problems += [result["reason"]] if result["status"] != ActionStatus.OK else []
         return sorted(done), problems

@@ -129,7 +129,7 @@ class Management:
         if why and order.acting:
             self.refusal = why
         elif why:
-            self.warnings.append("an apply would be refused: %s" % why)
+            self.warnings.append(f"an apply would be refused: {why}")
 
     def _complete_orphans(self, defined: Mapping[str, Node], definitions: Definitions) -> None:
         """Add to the orphans what the ledger does not store: content of snapshots, and secrets of the playbook.
@@ -149,12 +149,12 @@ class Management:
         if not (order.mode in Mode.REMOVING or (order.prune and not order.partial)):
             return False
         if order.ledger and order.ledger != lineage:
-            now = "now %s, before %s" % (lineage[:12], order.ledger[:12]) if lineage else "it has none now"
+            now = f"now {lineage[:12]}, before {order.ledger[:12]}" if lineage else "it has none now"
             text = "the ledger was lost or replaced since this controller's last run (%s): statecfg prunes nothing"
             self.warnings.append(text % now)
             return False
         if not self.recorded.resources and order.mode != Mode.APPLY and not order.has_units:
-            self.warnings.append("the ledger contains no resources of %s on this host" % order.playbook)
+            self.warnings.append(f"the ledger contains no resources of {order.playbook} on this host")
         return True
 
     @property

@@ -32,7 +32,7 @@ class NodeEvents:
                 try:
                     self.life.manage([node.step.node])
                 except (Exception, SystemExit) as problem:
-                    node.fail("can't save the previous state: %s" % describe(problem))
+                    node.fail(f"can't save the previous state: {describe(problem)}")
 
     def before(self, node: NodeRun) -> bool:
         """Call the hooks before a node; tell whether it may continue."""

@@ -89,7 +89,7 @@ class Order:
         """
         wrong = set(data).difference(_DEFAULTS, _REQUIRED) or _REQUIRED.difference(data)
         if wrong:
-            raise ProtocolError("the order has unknown or missing keys: %s" % ", ".join(sorted(wrong)))
+            raise ProtocolError(f"the order has unknown or missing keys: {', '.join(sorted(wrong))}")
         order = object.__new__(cls)
         order.__dict__.update(_DEFAULTS, **data)
         return order

@@ -66,7 +66,7 @@ class Performer:
             first = node.step.spec.actions[0] if node.step.spec.actions else None
             if first is not None and first.maker is not None and first.maker.batch is not None:
                 rest = {key: value for key, value in first.args.items() if key != first.maker.batch}
-                groups.setdefault("%s %r %d" % (first.op, rest, id(first.maker)), []).append(node)
+                groups.setdefault(f"{first.op} {rest!r} {id(first.maker)}", []).append(node)
         for key in sorted(groups):
             members = groups[key]
             if len(members) < 2 or self.stopped():
@@ -89,9 +89,9 @@ class Performer:
         for action in node.step.spec.actions[len(node.done) :]:
             why = self.stopped()
             if why:
-                node.fail("stopped before %s: %s" % (action.op, why))
+                node.fail(f"stopped before {action.op}: {why}")
                 if not node.done:
-                    node.outcome, node.reason = Outcome.SKIPPED, "not started: %s" % why
+                    node.outcome, node.reason = Outcome.SKIPPED, f"not started: {why}"
                 return
             result = self.perform(node, action, len(node.done))
             if not self._ended(node, action, result):
@@ -105,7 +105,7 @@ class Performer:
         node.done.append(action_report(action, result["status"], result))
         node.ended = time.monotonic()
         if result["status"] != ActionStatus.OK:
-            node.fail("%s: %s" % (action.op, result["reason"]))
+            node.fail(f"{action.op}: {result['reason']}")
             return False
         return True
 
@@ -122,7 +122,7 @@ class Performer:
         why = self.stopped()
         if why:
             for node in nodes:
-                node.outcome, node.reason = Outcome.SKIPPED, "not started: %s" % why
+                node.outcome, node.reason = Outcome.SKIPPED, f"not started: {why}"
             return
         actions = [(node, node.step.node.provides, node.step.spec.actions[0]) for node in nodes]
         events = [{"node": name, "op": action.op, "index": 0} for _, name, action in actions]

@@ -197,7 +197,7 @@ class Planner:
         except (CheckError, OSError, WriteAttempt) as problem:
             step.outcome, step.reason, step.conflict = Outcome.FAILED, describe(problem), isinstance(problem, Conflict)
         except (Exception, SystemExit) as problem:  # a bug in a node type: its node fails, the others are planned
-            step.outcome, step.reason = Outcome.FAILED, "the check of %s failed: %s" % (step.node.type, trace(problem))
+            step.outcome, step.reason = Outcome.FAILED, f"the check of {step.node.type} failed: {trace(problem)}"
 
     def foresee(self, step: Step) -> None:
         """Perform the actions of the check on the simulated machine, so that later nodes see their result."""
@@ -207,7 +207,7 @@ class Planner:
         for action in step.spec.steps:
             result = self.imagine(action)
             if result["status"] != ActionStatus.OK:
-                step.outcome, step.reason = Outcome.FAILED, "%s: %s" % (action.op, result["reason"])
+                step.outcome, step.reason = Outcome.FAILED, f"{action.op}: {result['reason']}"
                 return
         if step.spec.steps:
             step.outcome = Outcome.CHANGED
@@ -227,7 +227,7 @@ class Planner:
         if isinstance(node, Orphan) and node.note:
             return ActionSpec()  # only its record is deleted
         if node_type is None:
-            raise CheckError("unknown node type %s" % node.type)
+            raise CheckError(f"unknown node type {node.type}")
         with reading_only():
             if isinstance(node, Dependent):
                 return normalised(node_type.methods["on_removal"](node, node.near, self.machine), node)
@@ -300,15 +300,15 @@ def normalised(returned: Any, node: Node) -> ActionSpec:
     if isinstance(returned, ActionSpec):
         return returned
     if returned is None:
-        raise CheckError("the check of %s returned nothing; it must return a list of actions" % node.type)
+        raise CheckError(f"the check of {node.type} returned nothing; it must return a list of actions")
     if isinstance(returned, (str, bytes, Action)) or not hasattr(returned, "__iter__"):
-        raise CheckError("the check of %s returned %.80r instead of a list of actions" % (node.type, returned))
+        raise CheckError(f"the check of {node.type} returned {returned!r:.80} instead of a list of actions")
     if not hasattr(returned, "items"):
         return ActionSpec([as_action(item, node) for item in returned])
     plain = {word(key): value for key, value in returned.items()}
     wrong = sorted(set(plain) - {"actions", "shutdown_first"})
     if wrong:
-        raise CheckError("the check of %s returned the unknown key %s" % (node.type, ", ".join(wrong)))
+        raise CheckError(f"the check of {node.type} returned the unknown key {', '.join(wrong)}")
     first = plain.get("shutdown_first")
     return ActionSpec(
         normalised(plain.get("actions") or [], node).actions,
@@ -327,7 +327,7 @@ def as_action(item: Any, node: Node) -> Action:
     plain = {word(key): value for key, value in item.items()} if hasattr(item, "items") else {}
     function = plain.get("fn")
     if not callable(function) or plain.get("op") is None:
-        raise CheckError("the check of %s returned %.80r, which is not an action" % (node.type, item))
+        raise CheckError(f"the check of {node.type} returned {item!r:.80}, which is not an action")
     args = {word(key): value for key, value in (plain.get("args") or {}).items()}
     name = str(getattr(plain["op"], "name", plain["op"])).lstrip(":")
     return Action(name, args, lambda machine: machine.outside(function), plain.get("body") or ())
@@ -338,7 +338,7 @@ def as_result(result: Any) -> Result:
     plain = {word(key): value for key, value in result.items()} if hasattr(result, "items") else {}
     status = word(plain.get("status"))
     if status not in (ActionStatus.OK, ActionStatus.ERROR):
-        return error("the op returned %.80r instead of a result with a status" % (result,))
+        return error(f"the op returned {result!r:.80} instead of a result with a status")
     result_map: Result = {"status": status}
     if status == ActionStatus.ERROR:
         result_map["reason"] = str(plain.get("reason") or "no reason was given")
@@ -354,7 +354,7 @@ def as_result(result: Any) -> Result:
 def describe(problem: BaseException) -> str:
     """Return an exception's message without its class name."""
     if isinstance(problem, OSError) and problem.strerror:
-        return "%s: %s" % (problem.filename, problem.strerror) if problem.filename else problem.strerror
+        return f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror
     return str(problem)
 
 
@@ -367,4 +367,4 @@ def trace(problem: BaseException) -> str:
         if "statecfg/remote" not in name.replace("\\", "/"):
             where = " (%s:%d)" % written_at(step.tb_frame.f_globals, name, step.tb_lineno)
         step = step.tb_next
-    return "%s: %s%s" % (type(problem).__name__, problem, where)
+    return f"{type(problem).__name__}: {problem}{where}"

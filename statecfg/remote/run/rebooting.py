@@ -56,7 +56,7 @@ def boot_id() -> str:
     with open(BOOT_ID, encoding="ascii") as stream:
         boot = stream.read().strip()
     with open(FIRST, "rb") as status:
-        return "%s %s" % (boot, started(status.read()))
+        return f"{boot} {started(status.read())}"
 
 
 def started(status: bytes) -> str:
@@ -146,7 +146,7 @@ class RebootingExecution(Execution):
         done = {step.node.provides for steps in layers for step in steps}
         why = self._obstacle(done)
         if why:
-            node.outcome, node.reason = Outcome.SKIPPED, "not started: %s" % why
+            node.outcome, node.reason = Outcome.SKIPPED, f"not started: {why}"
             return
         journal.intend([name])
         self._record(done, [step.node.provides for steps in plan.layers[number + 1 :] for step in steps if step.acts])
@@ -171,7 +171,7 @@ class RebootingExecution(Execution):
         journal.took(name, action.op, result)
         self.performer.send(dict(event, event="finished", status=result["status"], reason=result["reason"]))
         node.done.append(action_report(action, result["status"], result))
-        node.fail("%s: %s" % (action.op, result["reason"]))
+        node.fail(f"{action.op}: {result['reason']}")
 
     def _obstacle(self, done: AbstractSet[str]) -> str:
         """Return why the host must not reboot now, "" if it may: what was started must still run.
@@ -183,7 +183,7 @@ class RebootingExecution(Execution):
         self.after.at_end()
         failed = sorted(name for name in done if self.state[name].outcome == Outcome.FAILED)
         if failed and not self.keep_going:
-            self.halt("%s failed" % ", ".join(failed))
+            self.halt(f"{', '.join(failed)} failed")
         return self.halted or self.performer.stopped()
 
     def _record(self, done: AbstractSet[str], left: Sequence[str]) -> None:
@@ -213,7 +213,7 @@ class RebootingExecution(Execution):
             if self.session.channel.lost:
                 raise ProtocolError("the host reboots")
             time.sleep(0.1)
-        return result if failed else error("the host is still up after %g seconds" % timeout)
+        return result if failed else error(f"the host is still up after {timeout:g} seconds")
 
     def _reserve(self, until: float = 0.0, boot: str = "", digest: str = "") -> None:
         """Reserve the lock for the time of the reboot, or, without arguments, end the reservation."""

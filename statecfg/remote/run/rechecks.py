@@ -101,17 +101,17 @@ class Rechecks:
             except Excluded:
                 continue
             except (Exception, SystemExit) as problem:
-                node.fail("it can't be checked after its actions: %s" % describe(problem))
+                node.fail(f"it can't be checked after its actions: {describe(problem)}")
                 continue
             if todo:
                 still = [
-                    "%s %s: %r, not %r" % (change["object"], change["field"], change["before"], change["after"])
+                    f"{change['object']} {change['field']}: {change['before']!r}, not {change['after']!r}"
                     for change in planner.changes(step.node)
                 ]
-                what = "; ".join(still[:3]) or "it still needs %s" % ", ".join(action.op for action in todo)
+                what = "; ".join(still[:3]) or f"it still needs {', '.join((action.op for action in todo))}"
                 reason = why_changed(node)
-                what += "; %s" % reason if reason else ""
+                what += f"; {reason}" if reason else ""
                 unchanged = node.outcome == Outcome.UNCHANGED
                 why = overtaken(step.node, planner.machine, self.nodes, self._acted()) if unchanged else ""
-                node.fail("%s (%s)" % (why, what) if why else "did not converge: %s" % what)
+                node.fail(f"{why} ({what})" if why else f"did not converge: {what}")
                 planner = self.planner()

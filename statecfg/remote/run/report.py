@@ -134,7 +134,7 @@ def cut(node: NodeReport) -> NodeReport:
     """Return a node's report without diffs, with its first 1000 changes and actions, and with the ends of its logs."""
     changes = [without_diff(change) for change in node["changes"]]
     if len(changes) > 1000:
-        rest = "%d more" % (len(changes) - 1000)
+        rest = f"{len(changes) - 1000} more"
         changes = [*changes[:1000], {"object": rest, "field": "changes", "before": None, "after": None}]
     actions = []
     for action in node["actions"][:1000]:
@@ -143,7 +143,7 @@ def cut(node: NodeReport) -> NodeReport:
             logged["log"] = "[…]\n" + action["log"][-4096:]
         args = action["args"]
         fits = sum(len(repr(value)) for value in args.values()) <= 4096
-        logged["args"] = args if fits else {key: ("%.200r" % (value,)) for key, value in args.items()}
+        logged["args"] = args if fits else {key: (f"{value!r:.200}") for key, value in args.items()}
         actions.append(logged)
     report = node.copy()
     report["changes"], report["actions"] = changes, actions

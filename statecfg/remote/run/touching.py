@@ -54,10 +54,10 @@ def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: It
     if not names:
         return ""
     if len(names) == 1:
-        which, add = "%s, which it does not require," % names[0], names[0]
+        which, add = f"{names[0]}, which it does not require,", names[0]
     else:
-        listed = ", ".join(names[:5]) + (" and %d more" % (len(names) - 5) if len(names) > 5 else "")
-        which, add = "one of %s, none of which it requires," % listed, "that node"
+        listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        which, add = f"one of {listed}, none of which it requires,", "that node"
     return "it was planned as unchanged, but %s changed what it manages in this run: add %s to its `requires`" % (
         which, add,
     )  # fmt: skip

@@ -33,15 +33,15 @@ def fill(node: Node, nodes: Mapping[str, Node], types: Mapping[str, NodeType[...
     written = options.setdefault("written", dict(node.attrs))
     values = {}
     for reference, (source, output, one_line) in options["inserts"].items():
-        what = "the value %s of %s" % (output, source)
+        what = f"the value {output} of {source}"
         function = types[nodes[source].type].outputs[output]
         value = values[reference] = value_of(nodes[source], function, plan, world, what)
         if len(value) > LARGEST or "\0" in value:
-            raise CheckError("%s can't be used: it has more than %d characters or contains a NUL" % (what, LARGEST))
+            raise CheckError(f"{what} can't be used: it has more than {LARGEST} characters or contains a NUL")
         if one_line and "\n" in value:
-            raise CheckError("%s can't be used here: it has several lines" % what)
+            raise CheckError(f"{what} can't be used here: it has several lines")
         if nodes[source].hides:
-            conceal(value, "%s of %s" % (output, source))
+            conceal(value, f"{output} of {source}")
     for name, attr in written.items():
         node.attrs[name] = filled(attr, values, name in node.hides)
 
@@ -53,7 +53,7 @@ def conceal(value: str, what: str) -> None:
     :raises CheckError: if it is too short for that
     """
     if len(value) < SHORTEST:
-        raise CheckError("the %s is a secret with fewer than %d characters, which can't be masked" % (what, SHORTEST))
+        raise CheckError(f"the {what} is a secret with fewer than {SHORTEST} characters, which can't be masked")
     LEARNED[value] = re.sub("[^A-Za-z0-9_.-]+", "-", what)
     data = value.encode("utf-8", "surrogateescape")
     if data not in Blob.secrets:
@@ -82,9 +82,9 @@ def value_of(source: Node, function: Callable[..., Any], plan: Plan, world: Worl
     try:
         value: Optional[str] = function(*(source, world, said or {})[: function.__code__.co_argcount])
     except OSError as problem:
-        raise CheckError("%s is not known: %s" % (what, problem.strerror or problem)) from None
+        raise CheckError(f"{what} is not known: {problem.strerror or problem}") from None
     if value is None:
-        why = "%s is not known: the node has nothing to do, and this host has no record of the value" % what
+        why = f"{what} is not known: the node has nothing to do, and this host has no record of the value"
         if source.hides:
             why += ", because the node uses a secret"
         raise CheckError(why + "; let the node act once more, or in every run")

@@ -67,7 +67,7 @@ class Agent:
     def __init__(self, state_dir: str, log: Callable[[int, str], None]) -> None:
         self.log = log
         # If this run is killed, the next one deletes directories with this prefix.
-        self.folder = tempfile.mkdtemp(prefix="%s%d-" % (state.SPOOL, os.getpid()), dir=state_dir)
+        self.folder = tempfile.mkdtemp(prefix=f"{state.SPOOL}{os.getpid()}-", dir=state_dir)
         if len(os.fsencode(os.path.join(self.folder, NAME))) > LONGEST_PATH:
             os.rmdir(self.folder)
             self.folder = tempfile.mkdtemp(prefix="statecfg-agent-")
@@ -179,7 +179,7 @@ class Agent:
         if command == "LogCommand":
             return self._log_line(arguments, pid)
         if command not in COMMANDS:
-            raise UnitError("UNHANDLED", "Unhandled Command: %.80r" % command)
+            raise UnitError("UNHANDLED", f"Unhandled Command: {command!r:.80}")
         if "client_id" not in arguments or any(required not in arguments for required in COMMANDS[command][1]):
             raise UnitError("UNKNOWN", "Unknown Error")
         with self._lock:
@@ -225,5 +225,5 @@ def _fitting(answer: Mapping[str, str]) -> Dict[str, Union[str, bytes]]:
         pieces.update(amp.spread(key, text))
     size = sum(map(len, pieces.values()))
     if size > amp.BOX_LIMIT - amp.VALUE_LIMIT:
-        raise UnitError("TooLong", "the answer has %d bytes, more than a box holds" % size)
+        raise UnitError("TooLong", f"the answer has {size} bytes, more than a box holds")
     return pieces

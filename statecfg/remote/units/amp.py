@@ -32,12 +32,12 @@ def encode(box: Mapping[str, Union[str, bytes]]) -> bytes:
     for name, value in box.items():
         key, data = _bytes(name), _bytes(value)
         if not 0 < len(key) <= KEY_LIMIT:
-            raise AmpError("a key has %d bytes, and from 1 to %d can be sent" % (len(key), KEY_LIMIT))
+            raise AmpError(f"a key has {len(key)} bytes, and from 1 to {KEY_LIMIT} can be sent")
         if len(data) > VALUE_LIMIT:
-            raise AmpError("%s has %d bytes, and at most %d can be sent" % (name, len(data), VALUE_LIMIT))
+            raise AmpError(f"{name} has {len(data)} bytes, and at most {VALUE_LIMIT} can be sent")
         encoded += len(key).to_bytes(2, "big") + key + len(data).to_bytes(2, "big") + data
     if len(encoded) + 2 > BOX_LIMIT:
-        raise AmpError("a box has %d bytes, and at most %d can be sent" % (len(encoded) + 2, BOX_LIMIT))
+        raise AmpError(f"a box has {len(encoded) + 2} bytes, and at most {BOX_LIMIT} can be sent")
     return bytes(encoded + b"\0\0")
 
 
@@ -48,7 +48,7 @@ def _bytes(value: Union[str, bytes]) -> bytes:
         # Bytes of an argument or file name that are not UTF-8 are sent unchanged.
         return value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as problem:
-        raise AmpError("a string can't be sent as UTF-8: %s" % problem.reason) from None
+        raise AmpError(f"a string can't be sent as UTF-8: {problem.reason}") from None
 
 
 def decode_text(value: bytes) -> str:
@@ -70,7 +70,7 @@ def spread(name: str, text: str) -> Dict[str, bytes]:
         # Don't split a character, so that each piece is valid text.
         while end < len(data) and data[end] & 0xC0 == 0x80:
             end -= 1
-        pieces["%s.%d" % (name, len(pieces)) if pieces else name] = data[start:end]
+        pieces[f"{name}.{len(pieces)}" if pieces else name] = data[start:end]
         start = end
     return pieces
 
@@ -78,8 +78,8 @@ def spread(name: str, text: str) -> Dict[str, bytes]:
 def gather(name: str, box: Mapping[str, bytes]) -> bytes:
     """Join a value that `spread` split; return nothing if the box does not contain it."""
     joined, number = bytearray(box.get(name, b"")), 1
-    while "%s.%d" % (name, number) in box:
-        joined += box["%s.%d" % (name, number)]
+    while f"{name}.{number}" in box:
+        joined += box[f"{name}.{number}"]
         number += 1
     return bytes(joined)
 
@@ -110,11 +110,11 @@ class Decoder:
                 self.taken = 0
                 continue
             if length > KEY_LIMIT:
-                raise AmpError("not a box: a key of %d bytes" % length)
+                raise AmpError(f"not a box: a key of {length} bytes")
             start = self.taken + 2 + length
             size = self._length(start)
             if start + 2 + (size or 0) + 2 > BOX_LIMIT:
-                raise AmpError("a box is over %d bytes" % BOX_LIMIT)
+                raise AmpError(f"a box is over {BOX_LIMIT} bytes")
             if size is None or len(self.buffer) < start + 2 + size:
                 break
             self._take(bytes(self.buffer[self.taken + 2 : start]), bytes(self.buffer[start + 2 : start + 2 + size]))
@@ -130,7 +130,7 @@ class Decoder:
     def _take(self, key: bytes, value: bytes) -> None:
         name = decode_text(key)
         if name in self.box:
-            raise AmpError("a box contains a key twice: %.80r" % name)
+            raise AmpError(f"a box contains a key twice: {name!r:.80}")
         self.box[name] = value
 
     @property

@@ -65,7 +65,7 @@ class Context:
             ids = [*self.step.relations, own]
             chosen = next((candidate for candidate in ids if candidate.rpartition(":")[2] == chosen), chosen)
         if chosen not in self.step.relations and self._own(chosen) is None:
-            raise UnitError("NoSuchRelation", "this unit has no relation %r" % chosen)
+            raise UnitError("NoSuchRelation", f"this unit has no relation {chosen!r}")
         return str(chosen)
 
     def _own(self, relation: str) -> Optional[StepRelation]:
@@ -88,7 +88,7 @@ class Context:
         if not unit and own is not None:
             unit = own.remote
         if not unit:
-            raise UnitError("NoSuchUnit", "the relation %r has no unit without a name" % relation)
+            raise UnitError("NoSuchUnit", f"the relation {relation!r} has no unit without a name")
         settings, name = self.settings.get("relation", relation, unit), arguments["setting_name"]
         return _data(settings.get(name, "") if name else settings)
 
@@ -126,7 +126,7 @@ class Context:
     def _get_unit_info(self, arguments: Mapping[str, str]) -> Dict[str, str]:
         name = arguments["setting_name"]
         if name not in ("private-address", "public-address"):
-            raise UnitError("NoSuchKey", "Unit has no setting: %r" % name)
+            raise UnitError("NoSuchKey", f"Unit has no setting: {name!r}")
         return {"data": self.step.state.addresses.get(name) or ""}
 
     def _open_port(self, arguments: Mapping[str, str]) -> Dict[str, str]:
@@ -142,7 +142,7 @@ class Context:
         elif not open and port in self.ports:
             self.ports.remove(port)
         self._tell({"type": "unit-port", "open": open, "port": port})
-        self.log(DEBUG, "%s %s" % ("opened" if open else "closed", port))
+        self.log(DEBUG, f"{'opened' if open else 'closed'} {port}")
         return {}
 
     def _opened_ports(self, arguments: Mapping[str, str]) -> Dict[str, str]:
@@ -157,14 +157,14 @@ class Context:
 
     def _leader_set(self, arguments: Mapping[str, str]) -> Dict[str, str]:
         if not self.step.state.leader:
-            raise UnitError("NotLeader", "%s is not the leader of its service" % self.step.unit)
+            raise UnitError("NotLeader", f"{self.step.unit} is not the leader of its service")
         self.settings.change(LEADER, arguments["json_blob"])
         return {}
 
     def _status_set(self, arguments: Mapping[str, str]) -> Dict[str, str]:
         status = {key: arguments[key].replace("\0", "\ufffd") for key in ("status", "message")}
         if status["status"] not in STATUSES:
-            text = "a status is one of %s, not %r" % (", ".join(STATUSES), status["status"])
+            text = f"a status is one of {', '.join(STATUSES)}, not {status['status']!r}"
             raise UnitError("InvalidStatus", text)
         self.status = status
         self._tell(dict(status, type="unit-status"))
@@ -183,22 +183,22 @@ class Context:
         address = self.step.state.addresses.get("private-address") or ""
         interface = {"hostname": "", "address": address, "value": address, "cidr": ""}
         bound = [{"mac-address": "", "interface-name": "", "addresses": [interface]}] if address else []
-        subnet = "%s/%d" % (address, 128 if ":" in address else 32)
+        subnet = f"{address}/{128 if ':' in address else 32}"
         listed = [[entry] if address else [] for entry in (subnet, address)]
         return _data({"bind-addresses": bound, "egress-subnets": listed[0], "ingress-addresses": listed[1]})
 
     def _version_set(self, arguments: Mapping[str, str]) -> Dict[str, str]:
-        self.log(INFO, "application version: %s" % arguments["version"])
+        self.log(INFO, f"application version: {arguments['version']}")
         return {}
 
     def _resource_get(self, arguments: Mapping[str, str]) -> Dict[str, str]:
-        raise UnitError("NoSuchResource", "the charm has no resource %r" % arguments["name"])
+        raise UnitError("NoSuchResource", f"the charm has no resource {arguments['name']!r}")
 
     def _storage_list(self, arguments: Mapping[str, str]) -> Dict[str, str]:
         return _data([])
 
     def _storage_get(self, arguments: Mapping[str, str]) -> Dict[str, str]:
-        raise UnitError("NoSuchStorage", "the unit has no storage %r" % arguments["storage_id"])
+        raise UnitError("NoSuchStorage", f"the unit has no storage {arguments['storage_id']!r}")
 
     def log(self, level: int, text: str) -> None:
         """Send a line to the log immediately. Replace NUL, because databases cannot store it."""
@@ -244,17 +244,17 @@ def _port(port: str, protocol: str) -> str:
     if protocol == "icmp" and not port:
         return protocol
     if protocol not in ("tcp", "udp"):
-        raise UnitError("InvalidPort", "Invalid protocol, must be 'tcp' or 'udp', got %.80r" % protocol)
+        raise UnitError("InvalidPort", f"Invalid protocol, must be 'tcp' or 'udp', got {protocol!r:.80}")
     bounds = [integer(part) for part in port.split("-")]
     numbers = [number for number in bounds if number is not None]
     if len(bounds) > 2 or len(numbers) < len(bounds):
         raise UnitError("UNKNOWN", "Unknown Error")
     for number in numbers:
         if not 1 <= number <= 65535:
-            raise UnitError("InvalidPort", "Invalid port, must be from 1 to 65535, got %d" % number)
+            raise UnitError("InvalidPort", f"Invalid port, must be from 1 to 65535, got {number}")
     if numbers[0] > numbers[-1]:
-        raise UnitError("InvalidPort", "Invalid port range, it begins after its end, got %s" % port)
-    return "%s/%s" % ("-".join(map(str, numbers)), protocol)
+        raise UnitError("InvalidPort", f"Invalid port range, it begins after its end, got {port}")
+    return f"{'-'.join(map(str, numbers))}/{protocol}"
 
 
 def integer(text: str) -> Optional[int]:

@@ -41,7 +41,7 @@ def folder(home: str, unit: str) -> str:
     :raises ValueError: the name is not a unit's name
     """
     if not _UNIT.fullmatch(unit):
-        raise ValueError("%.80r is not the name of a unit" % unit)
+        raise ValueError(f"{unit!r:.80} is not the name of a unit")
     return os.path.join(home, UNITS, unit.replace("/", "-"))
 
 
@@ -74,7 +74,7 @@ def install(home: str, unit: str, digest: str, files: Files) -> None:
     own = folder(home, unit)
     for name in files:
         if name.startswith("/") or "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
-            raise ValueError("%.80r is not a path in a charm" % name)
+            raise ValueError(f"{name!r:.80} is not a path in a charm")
     former = set(_record(own)["names"])
     os.makedirs(os.path.join(own, CHARM), exist_ok=True)
     _write_record(own, "", sorted(former | set(files)))
@@ -92,7 +92,7 @@ def remove(home: str, unit: str) -> None:
     """
     own = folder(home, unit)
     if os.path.lexists(own):
-        trash = os.path.join(home, UNITS, "%s%s" % (GONE, os.path.basename(own)))
+        trash = os.path.join(home, UNITS, f"{GONE}{os.path.basename(own)}")
         if os.path.lexists(trash):
             shutil.rmtree(trash)
         os.rename(own, trash)

@@ -72,7 +72,7 @@ def take(state_dir: str, order: Mapping[str, Any]) -> str:
             if os.path.isdir(old_folder) and not os.path.lexists(new_folder):
                 os.rename(old_folder, new_folder)
     except OSError as problem:
-        raise StateError("%s: %s" % (problem.filename or own, problem.strerror)) from None
+        raise StateError(f"{problem.filename or own}: {problem.strerror}") from None
     return own
 
 
@@ -95,7 +95,7 @@ def _owner(own: str) -> JsonMap:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as problem:
-        raise StateError("%s: %s" % (os.path.join(own, OWNER), problem)) from None
+        raise StateError(f"{os.path.join(own, OWNER)}: {problem}") from None
     if not isinstance(owner, dict) or not {"mark", "store"} <= set(owner):
-        raise StateError("%s is damaged: check it, then delete it" % os.path.join(own, OWNER))
+        raise StateError(f"{os.path.join(own, OWNER)} is damaged: check it, then delete it")
     return owner

@@ -58,7 +58,7 @@ class Hook:
         """
         if not os.path.isfile(self.path) or not os.access(self.path, os.X_OK):
             ended()
-            return "Error processing %r: hook is not executable" % self.path
+            return f"Error processing {self.path!r}: hook is not executable"
         self._mark = environment[CLIENT]
         record = os.path.join(os.path.dirname(self.charm), RECORD)
         _write(record, self._mark, 0)
@@ -98,16 +98,16 @@ class Hook:
             )
         except (OSError, ValueError, subprocess.SubprocessError) as problem:
             why = getattr(problem, "strerror", None) or problem
-            self.log(ERROR, "%s can't be started: %s%s\n" % (self.path, why, missing_interpreter(self.path)))
+            self.log(ERROR, f"{self.path} can't be started: {why}{missing_interpreter(self.path)}\n")
             return None
         assert child.stdin is not None
         child.stdin.close()
         return child
 
     def _judge(self, status: int) -> str:
-        how = "exit code %d." % status if status >= 0 else "signal %d." % -status
-        self.log(DEBUG, "hook %s exited, %s" % (self.name, how))
-        return "Error processing %r: %s" % (self.path, self.reason or how) if status or self.reason else ""
+        how = f"exit code {status}." if status >= 0 else "signal %d." % -status
+        self.log(DEBUG, f"hook {self.name} exited, {how}")
+        return f"Error processing {self.path!r}: {self.reason or how}" if status or self.reason else ""
 
     def _attend(self, child: subprocess.Popen[bytes], record: str, ended: Callable[[], None]) -> None:
         """Log the hook's output until it ends. Stop it after its timeout or at a limit."""
@@ -153,9 +153,9 @@ class Hook:
         now = time.monotonic()
         if not self.reason:
             if self.output_size > MOST:
-                self.reason = "output limit: more than %d bytes, stopped" % MOST
+                self.reason = f"output limit: more than {MOST} bytes, stopped"
             elif now > deadline:
-                self.reason = "still running after %g s, stopped" % self.timeout
+                self.reason = f"still running after {self.timeout:g} s, stopped"
             elif CHILDREN.stopping:
                 self.reason = "stopped: the run was cut off"
             else:
@@ -163,7 +163,7 @@ class Hook:
         elif now < self._due:
             return False
         if self._kills > 1:
-            self.reason += "; it can't be killed (process %d)" % pid
+            self.reason += f"; it can't be killed (process {pid})"
             return True
         self._kill(pid, signal.SIGKILL if self._kills else signal.SIGTERM)
         self._kills, self._due = self._kills + 1, now + process.GRACE
@@ -273,7 +273,7 @@ def end_left(state_dir: str) -> List[str]:
         kill_marked(CLIENT, left["mark"], signal.SIGKILL)
         os.unlink(record)
         service, _, number = os.path.basename(own).rpartition("-")
-        units.append("%s/%s" % (service, number))
+        units.append(f"{service}/{number}")
     return units
 
 
@@ -291,10 +291,10 @@ def _forget(record: str) -> None:
 def _since(pid: int) -> str:
     """Return the start time and boot id of a process, which tell it from others with its id; "" if it is gone."""
     try:
-        with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as stream:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
             ticks = stream.read().rpartition(")")[2].split()[19]
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as stream:
-            return "%s %s" % (ticks, stream.read().strip())
+            return f"{ticks} {stream.read().strip()}"
     except FileNotFoundError:
         return ""
 

@@ -89,7 +89,7 @@ class UnitSettings:
         rest = sum(_size(self._changed(other)) for other in self._now if other != node)
         mine = {key: value for key, value in now.items() if self._read[node].get(key) != value}
         if rest + _size(mine) > MOST or _size(now) > MOST:
-            raise UnitError("TooLong", "a hook may change settings of at most %d bytes in total" % MOST)
+            raise UnitError("TooLong", f"a hook may change settings of at most {MOST} bytes in total")
         self._now[node] = now
 
     def _changed(self, node: Node) -> Dict[str, Optional[str]]:
@@ -116,13 +116,13 @@ class UnitSettings:
         for node in sorted(self._now):
             changed = self._changed(node)
             if changed:
-                lines = ["Flushed values for hook %r on %r" % (hook, node[1] if node != LEADER else "leader")]
+                lines = [f"Flushed values for hook {hook!r} on {(node[1] if node != LEADER else 'leader')!r}"]
                 for key in sorted(changed):
                     old_text, new_text = (_log_text(key, value) for value in (self._read[node].get(key), changed[key]))
                     if changed[key] is None:
-                        lines.append("    Setting deleted: %r (was %s)" % (key, old_text))
+                        lines.append(f"    Setting deleted: {key!r} (was {old_text})")
                     else:
-                        lines.append("    Setting changed: %r=%s (was %s)" % (key, new_text, old_text))
+                        lines.append(f"    Setting changed: {key!r}={new_text} (was {old_text})")
                 texts.append("\n".join(lines))
         return texts
 
@@ -139,7 +139,7 @@ def _size(settings: Mapping[str, Any]) -> int:
 def _check(key: str, value: str) -> None:
     """Raise UnitError for characters that databases can't store."""
     if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in key + value):
-        raise UnitError("InvalidSetting", "the setting %.80r has a character that can't be stored" % key)
+        raise UnitError("InvalidSetting", f"the setting {key!r:.80} has a character that can't be stored")
 
 
 def _log_text(key: str, value: Optional[str]) -> str:

@@ -81,7 +81,7 @@ class Units:
         if not self._swept:
             for unit in unit_hooks.end_left(self.state_dir):
                 self.warnings.append(
-                    "a hook of %s was still running after an interrupted run; statecfg stopped it" % unit
+                    f"a hook of {unit} was still running after an interrupted run; statecfg stopped it"
                 )
             self._swept = True
         self.channel.send({"type": "units", "phase": name, "ok": ok})
@@ -106,7 +106,7 @@ class Units:
         try:
             unit_home.leave(self.home)
         except OSError as problem:
-            self.warnings.append("%s: %s" % (problem.filename, problem.strerror))
+            self.warnings.append(f"{problem.filename}: {problem.strerror}")
         if self._agent is not None:
             self._agent.close()
             self._agent = None
@@ -124,7 +124,7 @@ class Units:
             self._busy.add(unit)
         try:
             if not free:
-                done["error"] = "a hook of %s is still running" % unit
+                done["error"] = f"a hook of {unit} is still running"
             elif step is None:
                 unit_files.remove(self.home, unit)
                 done.update(ok=True, error="")
@@ -132,9 +132,9 @@ class Units:
                 done.update(self._hook(frame["id"], step))
         except (OSError, state.StateError) as problem:
             where = getattr(problem, "filename", None) or unit_files.folder(self.home, unit)
-            done["error"] = "%s: %s" % (where, getattr(problem, "strerror", None) or problem)
+            done["error"] = f"{where}: {getattr(problem, 'strerror', None) or problem}"
         except Exception as problem:  # a bug in statecfg: only this unit fails
-            done["error"] = "the executor failed: %r" % problem
+            done["error"] = f"the executor failed: {problem!r}"
         finally:
             if free:
                 with self._lock:
@@ -162,7 +162,7 @@ class Units:
         paths = [dispatch] if os.path.lexists(dispatch) else paths
         path = next((candidate for candidate in paths if os.path.lexists(candidate)), "")
         if not path:
-            context.log(INFO, "Hook does not exist, skipping %s" % paths[0])
+            context.log(INFO, f"Hook does not exist, skipping {paths[0]}")
             return {"ok": True, "ran": False, "error": "", "changes": context.finish()}
         agent = self._ready()
         token = agent.begin(context)
@@ -196,14 +196,14 @@ class Units:
         if service not in self._charms:
             if digest:
                 return
-            raise state.StateError("the charm of %s is missing on this host and was not received" % service)
+            raise state.StateError(f"the charm of {service} is missing on this host and was not received")
         newest = self.order["charms"][service]["digest"]
         if digest == newest:
             return
         try:
             unit_files.install(self.home, unit, newest, self._charms[service])
         except LookupError as problem:  # a hook has changed a file since the host requested the missing content
-            raise state.StateError("the charm is incomplete: %s" % problem) from None
+            raise state.StateError(f"the charm is incomplete: {problem}") from None
 
     def _ready(self) -> Agent:
         """Return the agent. Start it before the first hook."""

@@ -107,7 +107,7 @@ class Channel:
                 try:
                     view = view[os.write(self.sink.descriptor, view[:65536]) :]
                 except OSError as problem:
-                    self._lose("the connection broke: %s" % problem.strerror)
+                    self._lose(f"the connection broke: {problem.strerror}")
 
     def part(self, sha256: str) -> Iterator[bytes]:
         """Request a part of the executor that only some hosts need; yield its pieces."""
@@ -178,14 +178,14 @@ class Channel:
                 heard = True
                 self._take(decoder.feed(data))
         except (OSError, ProtocolError) as problem:
-            self._lose("the connection broke: %s" % problem)
+            self._lose(f"the connection broke: {problem}")
         now = time.monotonic()
         if now - self.last.looked > DEAD:  # this process was stopped, and the controller has given up
-            self._lose("the executor was stopped for %d s" % (now - self.last.looked))
+            self._lose(f"the executor was stopped for {int(now - self.last.looked)} s")
         if heard or self.backlog > BACKLOG:
             self.last.heard = now
         elif now - self.last.heard > DEAD:
-            self._lose("the controller has been silent for %d s" % DEAD)
+            self._lose(f"the controller has been silent for {DEAD} s")
         with self.arrived:
             self.last.looked = now
             self.arrived.notify_all()
@@ -198,7 +198,7 @@ class Channel:
                     self.last.sent = time.monotonic()
                     os.write(self.sink.descriptor, encode({"type": "beat"}))
             except OSError as problem:
-                self._lose("the connection broke: %s" % problem.strerror)
+                self._lose(f"the connection broke: {problem.strerror}")
             finally:
                 self.sending.release()
 

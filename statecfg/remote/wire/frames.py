@@ -42,10 +42,10 @@ def encode(header: Mapping[str, Any], body: bytes = b"", pack: bool = True) -> b
     try:
         text = json.dumps(header, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     except ValueError as problem:
-        raise ProtocolError("a frame can't be written as JSON: %s" % problem) from None
+        raise ProtocolError(f"a frame can't be written as JSON: {problem}") from None
     data = text.encode("utf-8", "surrogatepass")
     if len(data) > CONTROL_LIMIT or len(body) > BODY_LIMIT:
-        raise ProtocolError("a frame of %d and %d bytes is over the limit" % (len(data), len(body)))
+        raise ProtocolError(f"a frame of {len(data)} and {len(body)} bytes is over the limit")
     if pack and len(data) + len(body) >= PACK_FROM:
         packed = zlib.compress(data + body, 1)
         if len(packed) < len(data) + len(body):
@@ -77,7 +77,7 @@ class Decoder:
             first, second, flags = HEAD.unpack_from(self.buffer)
             most = PACKED_LIMIT if flags & PACKED else BODY_LIMIT
             if not 0 < first <= CONTROL_LIMIT or second > most or flags > PACKED:
-                raise ProtocolError("not a frame: lengths %d and %d" % (first, second))
+                raise ProtocolError(f"not a frame: lengths {first} and {second}")
             end = HEAD.size + (second if flags & PACKED else first + second)
             if len(self.buffer) < end:
                 break
@@ -105,10 +105,10 @@ class Decoder:
         if not self.buffer:
             return ""
         if len(self.buffer) < HEAD.size:
-            return "inside a frame's head (got %d of %d bytes)" % (len(self.buffer), HEAD.size)
+            return f"inside a frame's head (got {len(self.buffer)} of {HEAD.size} bytes)"
         first, second, flags = HEAD.unpack_from(self.buffer)
         total = HEAD.size + (second if flags & PACKED else first + second)
-        return "inside a frame (got %d of %d bytes)" % (len(self.buffer), total)
+        return f"inside a frame (got {len(self.buffer)} of {total} bytes)"
 
 
 def _unpack(data: memoryview, limit: int) -> bytes:
@@ -116,7 +116,7 @@ def _unpack(data: memoryview, limit: int) -> bytes:
     try:
         plain = unpacker.decompress(data, limit)
     except zlib.error as problem:
-        raise ProtocolError("a frame can't be unpacked: %s" % problem) from None
+        raise ProtocolError(f"a frame can't be unpacked: {problem}") from None
     if unpacker.unconsumed_tail or unpacker.unused_data or not unpacker.eof:
         raise ProtocolError("a packed frame is over the limit or cut")
     return plain
@@ -127,7 +127,7 @@ def _header(text: bytes) -> JsonMap:
         _check_depth(text)
         header = loads(text.decode("utf-8", "surrogatepass"), DIGITS, unique=True)
     except (ValueError, RecursionError) as problem:
-        raise ProtocolError("a frame's header is not JSON: %s" % problem) from None
+        raise ProtocolError(f"a frame's header is not JSON: {problem}") from None
     if not isinstance(header, dict) or not isinstance(header.get("type"), str):
         raise ProtocolError("a frame's header is not a map with a type")
     return header
@@ -152,7 +152,7 @@ def _check_depth(text: bytes) -> None:
     for bracket in without_texts(text).translate(None, _NO_BRACKETS):
         depth += 1 if bracket in b"[{" else -1
         if depth > DEPTH:
-            raise ValueError("it is nested more than %d levels deep" % DEPTH)
+            raise ValueError(f"it is nested more than {DEPTH} levels deep")
 
 
 def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blob]] = None) -> Any:
@@ -187,10 +187,10 @@ def encode_value(value: Any, inline: int = INLINE, blobs: Optional[Dict[str, Blo
         encoded = {}
         for key, item in value.items():
             if not isinstance(key, str):
-                raise TypeError("a key is %.80r; keys must be text" % (key,))
+                raise TypeError(f"a key is {key!r:.80}; keys must be text")
             encoded["$" + key if key.startswith("$") else str(key)] = encode_value(item, inline, blobs)
         return encoded
-    raise TypeError("%.80r can't be sent to a host: only text, numbers, lists and maps can" % (value,))
+    raise TypeError(f"{value!r:.80} can't be sent to a host: only text, numbers, lists and maps can")
 
 
 def decode_value(value: Any, blobs: Dict[str, Blob]) -> Any:
@@ -220,7 +220,7 @@ def decode_value(value: Any, blobs: Dict[str, Blob]) -> Any:
         if data is not None:
             blob = Blob.of(data)
             if blob.sha256 != sha256:
-                raise ProtocolError("content does not match its digest %s" % sha256[:12])
+                raise ProtocolError(f"content does not match its digest {sha256[:12]}")
         else:
             blob = Blob(sha256, size)
         blobs[sha256] = blob

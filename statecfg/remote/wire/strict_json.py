@@ -19,7 +19,7 @@ def loads(text: str, digits: int = DIGITS, unique: bool = False) -> Any:
 
     def integer(number: str) -> int:
         if len(number) > digits:
-            raise ValueError("an integer of %d digits" % len(number))
+            raise ValueError(f"an integer of {len(number)} digits")
         return int(number)
 
     hook = distinct if unique else None
@@ -29,12 +29,12 @@ def loads(text: str, digits: int = DIGITS, unique: bool = False) -> Any:
 def _float(number: str) -> float:
     value = float(number)
     if abs(value) == float("inf"):
-        raise ValueError("%s is too large a number" % number[:40])
+        raise ValueError(f"{number[:40]} is too large a number")
     return value
 
 
 def _constant(name: str) -> Any:
-    raise ValueError("%s is not JSON" % name)
+    raise ValueError(f"{name} is not JSON")
 
 
 def distinct(pairs: List[Tuple[str, Any]]) -> Mapping[str, Any]:
@@ -46,5 +46,5 @@ def distinct(pairs: List[Tuple[str, Any]]) -> Mapping[str, Any]:
     if len(result) != len(pairs):
         keys = [key for key, _ in pairs]
         twice = max(keys, key=keys.count)
-        raise ValueError("an object contains the key %.100r twice" % twice)
+        raise ValueError(f"an object contains the key {twice!r:.100} twice")
     return result

@@ -22,7 +22,7 @@ FROM_FILE = Option(
     ("--file",), "FILE", "read the settings from a file: a map of strings and nulls in YAML or JSON; - is stdin"
 )
 ADDRESSES = tuple(
-    Option(("--%s" % name,), "", "print only this value")
+    Option((f"--{name}",), "", "print only this value")
     for name in ("primary-address", "bind-address", "ingress-address", "egress-subnets")
 )
 PAIRS = "[KEY=VALUE | KEY=@FILE | KEY=@- | @FILE | -]…"
@@ -63,10 +63,10 @@ def _of_actions(group: str) -> Sequence[Tool]:
     leave = "Print a message and do nothing else, because hooks are not actions."
     return (
         *(
-            Tool(do.action, Syntax("%s-%s" % (group, verb), refuse, "[WORD]…", 0, None, lenient=True))
+            Tool(do.action, Syntax(f"{group}-{verb}", refuse, "[WORD]…", 0, None, lenient=True))
             for verb in ("get", "fail")
         ),
-        Tool(do.action_set, Syntax("%s-set" % group, leave, "[WORD]…", 0, None, lenient=True)),
+        Tool(do.action_set, Syntax(f"{group}-set", leave, "[WORD]…", 0, None, lenient=True)),
     )
 
 
@@ -160,11 +160,11 @@ def main(name: str, arguments: Sequence[str]) -> int:
         _call(tool, arguments)
         return 0
     except ToolError as problem:
-        text = str(problem) if problem.status == USAGE else "%s: error: %s" % (name, problem)
+        text = str(problem) if problem.status == USAGE else f"{name}: error: {problem}"
         tool_output.complain(text)
         return problem.status
     except OSError as problem:
-        tool_output.complain("%s: error: %s: %s" % (name, problem.filename or "stdout", problem.strerror))
+        tool_output.complain(f"{name}: error: {problem.filename or 'stdout'}: {problem.strerror}")
         return FAILED
 
 
@@ -177,7 +177,7 @@ def _call(tool: Tool, arguments: Sequence[str]) -> None:
     try:
         sink = tool_output.sink(path)
     except OSError as problem:
-        tool.syntax.wrong("argument -o/--output: can't open '%s': %s" % (path, problem))
+        tool.syntax.wrong(f"argument -o/--output: can't open '{path}': {problem}")
     call = do.Call(line, tool.syntax, os.environ)
     call.connect(tool.anonymous)
     result = tool.run(call)
@@ -185,4 +185,4 @@ def _call(tool: Tool, arguments: Sequence[str]) -> None:
         try:
             tool_output.write(result, line.options.get("--format", "smart"), sink, tool.formatters)
         except OSError as problem:
-            raise ToolError("%s: %s" % ("stdout" if sink == 1 else path, problem.strerror)) from None
+            raise ToolError(f"{'stdout' if sink == 1 else path}: {problem.strerror}") from None

@@ -24,7 +24,7 @@ class AgentError(ToolError):
     """The agent refused the command. The tool prints the error and exits with the original's status."""
 
     def __init__(self, code: str, text: str) -> None:
-        super().__init__("%s: %s" % (code, text), 0 if code in PASSED_OVER else 1)
+        super().__init__(f"{code}: {text}", 0 if code in PASSED_OVER else 1)
         self.code = code
 
 
@@ -46,9 +46,9 @@ def ask(path: str, command: str, values: Mapping[str, Union[str, bytes]]) -> Dic
     except amp.AmpError as problem:
         raise ToolError(str(problem)) from None
     except TimeoutError:
-        raise ToolError("the agent at %s gave no answer within %g s" % (path, WAIT)) from None
+        raise ToolError(f"the agent at {path} gave no answer within {WAIT:g} s") from None
     except OSError as problem:
-        raise ToolError("the agent at %s can't be reached: %s" % (path, problem.strerror or problem)) from None
+        raise ToolError(f"the agent at {path} can't be reached: {problem.strerror or problem}") from None
     finally:
         line.close()
     if amp.ERROR in answer:

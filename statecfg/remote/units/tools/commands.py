@@ -54,7 +54,7 @@ class Call:
             return tool_client.ask(self.socket, command, {"client_id": self.client, **values})
         except tool_client.AgentError as problem:
             if problem.code == "NoSuchRelation":  # exit status 2: libraries conclude that there is no such relation
-                self.syntax.wrong("argument -r: %s" % problem)
+                self.syntax.wrong(f"argument -r: {problem}")
             raise
 
     def data(self, command: str, **values: Text) -> Any:
@@ -68,7 +68,7 @@ class Call:
         try:
             return json.loads(amp.gather("data", answer))
         except (ValueError, RecursionError) as problem:
-            raise ToolError("the agent's answer is not JSON: %s" % problem) from None
+            raise ToolError(f"the agent's answer is not JSON: {problem}") from None
 
     def relation(self) -> str:
         """Return the relation in the command line; "" for the hook's own. Refuse `--app`: only units have settings."""
@@ -151,7 +151,7 @@ def _level(name: str) -> int:
     if name.isascii() and name.isdigit() and len(name) < 10:
         return int(name)
     if name.upper() not in LEVELS:
-        tool_output.complain("Invalid log level %s" % name)
+        tool_output.complain(f"Invalid log level {name}")
     return LEVELS.get(name.upper(), 20)
 
 
@@ -185,7 +185,7 @@ def _port_words(call: Call) -> Sequence[str]:
     if word.lower() == "icmp":
         return "", "icmp"
     if len(parts) > 2:
-        wrong("Invalid format for port/protocol, got %r" % word)
+        wrong(f"Invalid format for port/protocol, got {word!r}")
     numbers = []
     ends = parts[0].split("-")
     for text in ends if len(ends) == 2 and all(ends) else parts[:1]:
@@ -193,14 +193,14 @@ def _port_words(call: Call) -> Sequence[str]:
             # As in the original: what int() of Python 2 accepted, including spaces and a sign.
             numbers.append(int(text if text.isascii() and "_" not in text else ""))
         except ValueError:
-            wrong("Invalid port, must be an integer, got %r" % text)
+            wrong(f"Invalid port, must be an integer, got {text!r}")
         if not 1 <= numbers[-1] <= 65535:
-            wrong("Invalid port, must be from 1 to 65535, got %d" % numbers[-1])
+            wrong(f"Invalid port, must be from 1 to 65535, got {numbers[-1]}")
     if numbers[0] > numbers[-1]:
-        wrong("Invalid port range, must be from the lower to the higher one, got %r" % parts[0])
+        wrong(f"Invalid port range, must be from the lower to the higher one, got {parts[0]!r}")
     protocol = parts[1].lower() if len(parts) == 2 else "tcp"
     if protocol not in ("tcp", "udp"):
-        wrong("Invalid protocol, must be 'tcp' or 'udp', got %r" % parts[1])
+        wrong(f"Invalid protocol, must be 'tcp' or 'udp', got {parts[1]!r}")
     return "-".join(str(number) for number in dict.fromkeys(numbers)), protocol
 
 
@@ -264,7 +264,7 @@ def network_get(call: Call) -> Any:
     binding, options = call.line.word(0), call.line.options
     answer = call.data("network_get", binding=binding, relation_id=options.get("-r", ""))
     if not answer["ingress-addresses"]:
-        raise ToolError("no network config found for binding %r" % binding)
+        raise ToolError(f"no network config found for binding {binding!r}")
     if "--egress-subnets" in options:
         return answer["egress-subnets"]
     if {"--primary-address", "--bind-address", "--ingress-address"} & set(options):
@@ -294,5 +294,5 @@ def action(call: Call) -> Any:
 
 def action_set(call: Call) -> Any:
     """Print that nothing is set. Don't fail, because charms call this in code that hooks and actions share."""
-    tool_output.complain("%s: not running an action, nothing is set" % call.syntax.tool)
+    tool_output.complain(f"{call.syntax.tool}: not running an action, nothing is set")
     return NOTHING

@@ -60,12 +60,12 @@ def _pair(word: str, source: Input) -> Tuple[str, str]:
     """Return key and value of KEY=VALUE. As in the original, a value that starts with @ names a file."""
     key, is_there, value = word.partition("=")
     if not is_there or not key:
-        raise ToolError("Expected `option=value`. Found `%s`" % word)
+        raise ToolError(f"Expected `option=value`. Found `{word}`")
     if value.startswith("@"):
         try:
             value = _text(source.read(value[1:]), value[1:])
         except FileNotFoundError:
-            raise ToolError("No such file or directory: %s (argument:%s)" % (value[1:], key)) from None
+            raise ToolError(f"No such file or directory: {value[1:]} (argument:{key})") from None
     return key, value
 
 
@@ -92,9 +92,9 @@ class Input:
         except FileNotFoundError:
             raise
         except OSError as problem:
-            raise ToolError("%s can't be read: %s" % (path, problem.strerror)) from None
+            raise ToolError(f"{path} can't be read: {problem.strerror}") from None
         if len(data) > MOST:
-            raise ToolError("%s has more than %d bytes" % (path, MOST))
+            raise ToolError(f"{path} has more than {MOST} bytes")
         return data
 
     def waits(self) -> bool:
@@ -109,7 +109,7 @@ def _text(data: bytes, path: str) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as problem:
-        raise ToolError("%s is not UTF-8 text (byte %d)" % (path, problem.start)) from None
+        raise ToolError(f"{path} is not UTF-8 text (byte {problem.start})") from None
 
 
 def _json(text: str, path: str) -> Dict[str, str]:
@@ -120,7 +120,7 @@ def _json(text: str, path: str) -> Dict[str, str]:
     try:
         return _texts(_loaded(text), path)
     except (ValueError, RecursionError) as problem:
-        raise ToolError("%s: not JSON: %s" % (path, problem)) from None
+        raise ToolError(f"{path}: not JSON: {problem}") from None
 
 
 def _loaded(text: str) -> Any:
@@ -135,12 +135,12 @@ def _loaded(text: str) -> Any:
 
 def _texts(loaded: Any, path: str) -> Dict[str, str]:
     if not isinstance(loaded, dict):
-        raise ToolError("%s: expected a JSON map of settings" % path)
+        raise ToolError(f"{path}: expected a JSON map of settings")
     return {key: _value(key, value, path) for key, value in loaded.items()}
 
 
 def _constant(name: str) -> Any:
-    raise ValueError("%s is not JSON" % name)
+    raise ValueError(f"{name} is not JSON")
 
 
 def _value(key: str, value: Any, path: str) -> str:
@@ -151,7 +151,7 @@ def _value(key: str, value: Any, path: str) -> str:
         return value
     if isinstance(value, bool):
         return str(value).lower()
-    raise ToolError("%s: the value of %s must be a string, a number, true, false or null" % (path, key))
+    raise ToolError(f"{path}: the value of {key} must be a string, a number, true, false or null")
 
 
 def _check(key: str, value: str) -> None:
@@ -164,6 +164,6 @@ def _check(key: str, value: str) -> None:
     try:
         (key + value).encode("utf-8")
     except UnicodeEncodeError:
-        raise ToolError("the value of %s is not UTF-8 text" % ascii(key)) from None
+        raise ToolError(f"the value of {key!a} is not UTF-8 text") from None
     if "\0" in key + value:
-        raise ToolError("the value of %s has a NUL character" % ascii(key))
+        raise ToolError(f"the value of {key!a} has a NUL character")

@@ -28,7 +28,7 @@ NAMES = ("catalogue", "client", "commands", "input", "options", "output", "start
 MODULES = (
     *("statecfg.remote", "statecfg.remote.graph", "statecfg.remote.graph.errors"),
     *("statecfg.remote.units", "statecfg.remote.units.amp", "statecfg.remote.units.tools"),
-    *("statecfg.remote.units.tools.%s" % name for name in NAMES),
+    *(f"statecfg.remote.units.tools.{name}" for name in NAMES),
 )
 TEXT = """import marshal
 with open(%r, "rb") as stream:
@@ -52,9 +52,7 @@ def install(state_dir: str, python: str = sys.executable) -> str:
     # In version 2 of the format, equal code gives equal bytes.
     code = marshal.dumps(_modules(), 2)
     above = os.path.join(state_dir, FOLDER)
-    digest = hashlib.sha256(os.fsencode("%s %s " % (python, above)) + TEXT.encode() + MAGIC_NUMBER + code).hexdigest()[
-        :32
-    ]
+    digest = hashlib.sha256(os.fsencode(f"{python} {above} ") + TEXT.encode() + MAGIC_NUMBER + code).hexdigest()[:32]
     folder = os.path.join(above, digest)
     os.makedirs(above, 0o700, exist_ok=True)
     files = {CODE: (code, 0o600), PROGRAM: (_program(python, os.path.join(folder, CODE)), 0o700)}
@@ -79,11 +77,11 @@ def _modules() -> Dict[str, Tuple[bool, CodeType]]:
 
 def _program(python: str, code: str) -> bytes:
     """Return the content of the program file. It is the same for all tools; the name of the link selects the tool."""
-    first = os.fsencode("#!%s -ISXutf8\n" % python)
+    first = os.fsencode(f"#!{python} -ISXutf8\n")
     if len(first) > LONGEST or len(first.split()) != 2:
         # A shell starts the Python that the kernel can't start. For Python, the shell's line is an unused string.
         quoted = python.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$").replace("`", "\\`")
-        first = os.fsencode("#!/bin/sh\n'''exec' \"%s\" -ISXutf8 \"$0\" \"$@\"\n' '''\n" % quoted)
+        first = os.fsencode(f"#!/bin/sh\n'''exec' \"{quoted}\" -ISXutf8 \"$0\" \"$@\"\n' '''\n")
     return first + (TEXT % os.fsencode(code)).encode("ascii")
 
 
@@ -102,7 +100,7 @@ def _whole(folder: str, files: Dict[str, Tuple[bytes, int]]) -> bool:
 
 def _make(folder: str, files: Dict[str, Tuple[bytes, int]]) -> None:
     """Create a directory of tools atomically. `durable.put` can't do this: it makes one file or link."""
-    trial = "%s.%d" % (folder, os.getpid())
+    trial = f"{folder}.{os.getpid()}"
     shutil.rmtree(trial, ignore_errors=True)
     os.mkdir(trial, 0o700)
     for name, (data, mode) in files.items():

@@ -99,19 +99,19 @@ class Syntax:
 
     def usage(self) -> str:
         """Return the usage line."""
-        return " ".join(("usage: %s [OPTION]… %s" % (self.tool, self.words)).split())
+        return " ".join(f"usage: {self.tool} [OPTION]… {self.words}".split())
 
     def help_text(self) -> str:
         """Return the output of --help."""
         lines = [self.usage(), "", self.help, "", "options:"]
         for option in self.options:
             names = [name for name in option.names if self.by_name[name] is option]
-            lines.append("  %-24s %s" % ((", ".join(names) + " " + option.value).rstrip(), option.help))
+            lines.append(f"  {(', '.join(names) + ' ' + option.value).rstrip():24} {option.help}")
         return "\n".join(lines) + "\n"
 
     def wrong(self, text: str) -> NoReturn:
         """Raise the ToolError for an invalid command line."""
-        raise ToolError("%s\n%s: error: %s" % (self.usage(), self.tool, text), USAGE)
+        raise ToolError(f"{self.usage()}\n{self.tool}: error: {text}", USAGE)
 
     def parse(self, arguments: Sequence[str]) -> Line:
         """Parse a command line.
@@ -139,11 +139,11 @@ class Syntax:
             name = option.names[0]
             if option.value and value is None:
                 if not rest or rest[0] == "--" or self._option(rest[0]) is not None:
-                    self.wrong("argument %s: expected one argument" % option.label)
+                    self.wrong(f"argument {option.label}: expected one argument")
                 value = rest.pop(0)
             elif not option.value and value is not None:
                 if value not in TRUTH:
-                    self.wrong("argument %s: ignored explicit argument %r" % (option.label, value))
+                    self.wrong(f"argument {option.label}: ignored explicit argument {value!r}")
                 if not TRUTH[value]:
                     options.pop(name, None)
                     continue
@@ -152,7 +152,7 @@ class Syntax:
             if len(words) < self.least:
                 self.wrong("too few arguments")
             if extra:
-                self.wrong("unrecognized arguments: %s" % " ".join(extra))
+                self.wrong(f"unrecognized arguments: {' '.join(extra)}")
         return Line(self.tool, options, words)
 
     def _option(self, argument: str) -> Optional[Tuple[Option, Optional[str]]]:
@@ -169,7 +169,7 @@ class Syntax:
             if len({id(self.by_name[candidate]) for candidate in near}) == 1:
                 return self.by_name[near[0]], value if is_there else None
             if near and not self.lenient:
-                self.wrong("ambiguous option: %s could match %s" % (name, ", ".join(sorted(near))))
+                self.wrong(f"ambiguous option: {name} could match {', '.join(sorted(near))}")
         elif argument[:2] in self.by_name:
             option = self.by_name[argument[:2]]
             if len(argument) == 2 or option.value:

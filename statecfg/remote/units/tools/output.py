@@ -34,7 +34,7 @@ def write(value: Any, form: str, descriptor: int, formatters: Mapping[str, Forma
     """
     formatter: Optional[Formatter] = formatters.get(form) or FORMATTERS.get(form)
     if formatter is None:
-        complain("unknown output format: %s" % form)
+        complain(f"unknown output format: {form}")
         formatter = smart if value else lambda _: ""
     data = formatter(value).encode("utf-8", "surrogateescape")
     if descriptor != 1 and stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -82,7 +82,7 @@ def smart(value: Any) -> str:
         return ""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return "".join(item + "\n" for item in value)
-    return json_text(value) if isinstance(value, (dict, list)) else "%s\n" % value
+    return json_text(value) if isinstance(value, (dict, list)) else f"{value}\n"
 
 
 def shell(value: Any) -> str:
@@ -90,11 +90,11 @@ def shell(value: Any) -> str:
     if not value:
         return ""
     stale = sorted(name for name in os.environ if name.startswith("VAR_"))
-    lines = ["%s=\n" % name.upper() for name in stale]
+    lines = [f"{name.upper()}=\n" for name in stale]
     for key in sorted(value):
         # Another unit chose the name: it must not contain characters with a meaning for the evaluating shell.
         name = "".join(letter if letter in _NAMED else "_" for letter in key.upper())
-        lines.append("VAR_%s=%s\n" % (name, _quoted(value[key])))
+        lines.append(f"VAR_{name}={_quoted(value[key])}\n")
     if stale:
         complain(
             "The following were omitted from the environment.  VAR_ prefixed variables indicate a usage error.\n%s"
@@ -112,7 +112,7 @@ def _quoted(value: Any) -> str:
 
 def members(value: Any) -> str:
     """Return names of units as an assignment for a shell."""
-    return 'export JUJU_MEMBERS="%s"\n' % " ".join(value)
+    return f'export JUJU_MEMBERS="{" ".join(value)}"\n'
 
 
 FORMATTERS = {"json": json_text, "smart": smart, "yaml": yaml_text}

@@ -59,7 +59,7 @@ def parse(text: str, name: str) -> Dict[str, str]:
         where = "%s:%d" % (name, text.count("\n", 0, position) + 1)
         entry = None if over else (ITEM if inside else ENTRY).match(text, position)
         if entry is None:
-            raise ToolError("%s: expected KEY: VALUE, where VALUE is a string or null" % where)
+            raise ToolError(f"{where}: expected KEY: VALUE, where VALUE is a string or null")
         over = inside and (entry.group("last") or entry.group("end")) == "}"
         inside, position = inside and not over, entry.end()
         if over and entry.group("last"):
@@ -67,10 +67,10 @@ def parse(text: str, name: str) -> Dict[str, str]:
         try:
             key, value = _text(entry.groupdict().get("long") or entry.group("key")), entry.group("value") or ""
             if key in values:
-                raise ToolError("%s: %s is given twice" % (where, key))
+                raise ToolError(f"{where}: {key} is given twice")
             values[key] = "" if value in NULLS else _text(value)
         except (ValueError, OverflowError) as problem:
-            raise ToolError("%s: %s" % (where, problem)) from None
+            raise ToolError(f"{where}: {problem}") from None
 
 
 def _text(scalar: str) -> str:
@@ -100,5 +100,5 @@ def _unescape(match: Match[str]) -> str:
     if sign is None:
         return ""  # an escaped line break
     if sign not in ESCAPES:
-        raise ValueError("unknown escape \\%s" % sign)
+        raise ValueError(f"unknown escape \\{sign}")
     return ESCAPES[sign]
