@@ -44,6 +44,7 @@ LIMITS = (
     ("statecfg.remote.machine.changes", "DIFF_LINES", "lines of one diff", ""),
     ("statecfg.remote.run.performing", "WORKERS", "nodes of a layer that run concurrently on a host", ""),
     (f"{HOST}.heartbeats", "BEAT", "time between heartbeats", "s"),
+    ("statecfg.run.deployment", "MAX_HOSTS", "hosts with units of services in one run", ""),
     (
         "statecfg.run.options",
         "CONNECTED",

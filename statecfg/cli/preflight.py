@@ -22,18 +22,22 @@ FILES_WAITING = 4  # most descriptors of a connection that waits for the user's 
 FILES = 64  # descriptors that the command itself needs
 
 
-def check(hosts: Sequence[Host], settings: SshSettings | None, forks: int, wait: bool = False) -> None:
+def check(
+    hosts: Sequence[Host], settings: SshSettings | None, forks: int, wait: bool = False, with_units: int = 0
+) -> None:
     """Check the conditions for connecting to these hosts, and warn about skipped key files.
 
     :param settings: how this machine connects to them; None if other machines do
     :param forks: maximum number of hosts that are processed concurrently
     :param wait: whether hosts wait, some of them connected, until the user has answered, or until all facts are known
+    :param with_units: the number of hosts that stay connected until no unit of a service has a hook left
     :raises InvalidInput: ssh_config can't be read, a host has only unusable keys, or the process may not open enough
         files
     """
     from statecfg.run.options import CONNECTED
 
-    problems = list(_files(min(forks, len(hosts)), min(CONNECTED, len(hosts)) if wait else 0))
+    waiting = min(len(hosts), with_units + (CONNECTED if wait else 0))
+    problems = list(_files(min(forks, len(hosts)), waiting))
     over_ssh = [host for host in hosts if host.transport == "ssh"]
     if settings is not None and over_ssh:
         problems += _config(settings)

@@ -174,6 +174,21 @@ class _Interaction:
         return agreed
 
 
+def _with_units(work: Work, mode: str) -> int:
+    """Return the number of hosts that stay connected until no unit of a service has a hook left.
+
+    :raises InvalidInput: there are too many
+    """
+    if not work.services or mode not in (Mode.PLAN, *Mode.ACTING):
+        return 0
+    from statecfg.run import deployment
+
+    placed = {name for service in work.services for name in service.hosts}
+    hosts = len(placed.intersection(job.host.name for job in work.jobs))
+    deployment.check_hosts(hosts)
+    return hosts if mode in Mode.ACTING else 0
+
+
 def _so_far(host: HostData) -> HostData:
     """Return a host's report for the question during a run. A host that has planned and waits counts as ok."""
     waits = "fingerprints" in host and not host.get("error")
@@ -225,7 +240,7 @@ def run(
             click.echo(f"warning: {safe.line(text)}", err=True)
         wait = asks or work.awaited is not None
         hosts = [job.host for job in work.jobs]
-        preflight.check(hosts, _settings(how) if engine.here else None, how.forks or 1, wait)
+        preflight.check(hosts, _settings(how) if engine.here else None, how.forks or 1, wait, _with_units(work, mode))
         options = fleet.Options(
             mode=mode,
             access=fleet.Access(_settings(how), password=password, connect=engine.connect, load=engine.load),

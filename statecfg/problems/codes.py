@@ -152,6 +152,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0451": ("too few open files", "The process may not open as many files as this number of parallel hosts needs."),
     "SC0452": ("no usable key", "statecfg can't use any of the keys for a host, and no SSH agent is running."),
     "SC0453": ("engine can't be used", "`--engine` or the setting `engine` is wrong, or no worker can be used."),
+    "SC0454": ("too many hosts with units", "A run can change at most 1,000 hosts that have units of services."),
     "SC0501": (
         "can't be parsed",
         "A Hy or Python file contains a syntax error. For an unclosed bracket, the error shows where it opens.",

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from statecfg.problems import problem, report
 from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.wire.frames import INLINE, encode_value
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 LINK = 0o120000  # the mode of a symbolic link
+# Hosts with units in one run. Each has its own threads, because it stays connected until no unit has a hook left.
+MAX_HOSTS = 1_000
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,16 @@ class Deployment:
             body = source if mode == LINK else encode_value(Blob.of(charm.content(name)), INLINE, contents)
             files[name] = [mode, body]
         return {"name": charm.name, "digest": charm.digest, "files": files}
+
+
+def check_hosts(with_units: int) -> None:
+    """Check that a run does not have too many hosts with units.
+
+    :raises InvalidInput: it has
+    """
+    if with_units > MAX_HOSTS:
+        what = f"the run has units of services on {with_units:,} hosts; the limit is {MAX_HOSTS:,}"
+        report(problem("SC0454", what, "run it for some of the hosts at a time: --limit HOSTS"))
 
 
 def of_work(work: Work, project: str, playbook: str, prune: bool) -> Deployment:

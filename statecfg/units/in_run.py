@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.names import HostStatus, Mode
+from statecfg.run.deployment import check_hosts
 from statecfg.run.report_model import HostData
 from statecfg.store import StoreError, opened, projects
 
@@ -34,6 +35,7 @@ def of_run(
     """Return the units of a run; None if it has none.
 
     :raises StoreError: the store can't be used
+    :raises InvalidInput: too many hosts have units
     """
     if deployment is None or mode not in Mode.ACTING:
         return None
@@ -42,7 +44,7 @@ def of_run(
     from statecfg.units.coordinator import Coordinator  # most runs have no units
 
     units = UnitsInRun(Coordinator(store, deployment, mode, run, addresses(jobs), cancel))
-    if not any(units.coordinator.orders.ahead.names.values()):
+    if not _hosts_with_units(units.coordinator):
         return None
     units.coordinator.orders.mark = store.attempt(
         lambda connection: str(projects.ensure(connection, deployment.project)["mark"])
@@ -87,6 +89,7 @@ def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: S
     """Yield a coordinator with the prediction of what a run would do with units.
 
     :param store: None for an empty store
+    :raises InvalidInput: too many hosts have units
     """
     import threading
 
@@ -96,12 +99,23 @@ def looked_ahead(store: Store | None, deployment: Deployment, mode: str, jobs: S
         used = store if store is not None else opened(url=str(Path(directory) / "store.db"))
         try:
             coordinator = Coordinator(used, deployment, mode, "ahead", addresses(jobs), threading.Event())
+            _hosts_with_units(coordinator)
             with used.reading() as connection:
                 coordinator.orders.mark = projects.mark(connection, deployment.project)
             yield coordinator
         finally:
             if store is None:
                 used.close()
+
+
+def _hosts_with_units(coordinator: Coordinator) -> int:
+    """Return the number of hosts with units, also of units whose services are no longer declared.
+
+    :raises InvalidInput: there are too many
+    """
+    hosts = sum(bool(units) for units in coordinator.orders.ahead.names.values())
+    check_hosts(hosts)
+    return hosts
 
 
 def _hint(failed: Sequence[Unit]) -> str:

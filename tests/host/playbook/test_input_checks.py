@@ -211,8 +211,15 @@ def test_too_many_forks_for_the_open_file_limit_are_refused() -> None:
                 preflight.check(local, SshSettings(ssh_config="none"), 500)
             except InvalidInput as wrong:
                 (item,) = wrong.problems
-                os._exit(0 if "--forks 500 needs" in item.detail and "use --forks 5" in item.help else 3)
-            os._exit(4)
+                assert "--forks 500 needs" in item.detail and "use --forks 5" in item.help
+            else:
+                os._exit(3)
+            try:  # these stay connected
+                preflight.check(local, SshSettings(ssh_config="none"), 2, with_units=500)
+            except InvalidInput as wrong:
+                (item,) = wrong.problems
+                os._exit(0 if "--forks 2 with 500 connected hosts needs 2088 open files" in item.detail else 4)
+            os._exit(6)
         except BaseException:
             os._exit(5)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
