@@ -99,7 +99,7 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("block is required unless absent is true")
     if attrs.get("after") and attrs.get("before"):
         raise ValueError("after and before can't be combined")
-    text_files.refuse_without_place(attrs)
+    text_files.refuse_without_placeholder(attrs)
     block = attrs.get("block")
     if isinstance(block, str) and attrs.get("name"):  # a secret has another type; the host checks it
         blocks.refuse_markers(block, *blocks.markers(attrs, ""))

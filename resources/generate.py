@@ -87,7 +87,7 @@ def check(node: HostNode, world: World) -> list[Action]:
     attrs, path = node.attrs, _path(node.attrs)
     how = [attrs["kind"], attrs.get("length"), attrs.get("encoding")]
     stat, rotates = world.stat(path), bool(node.options.get("rotate"))
-    if stat is not None and stat.kind != "file":
+    if stat is not None and stat.file_type != "file":
         raise CheckError(f"{path} is not a file: remove it")
     if rotates and not world.acted:
         return [make(path, *how)]

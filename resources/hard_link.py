@@ -66,7 +66,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     attrs, path = node.attrs, node.attrs["path"]
     stat = world.stat(path)
     if attrs.get("absent"):
-        if stat is not None and stat.kind != "file":
+        if stat is not None and stat.file_type != "file":
             paths.refuse(path, stat, "a file")
         return [paths.remove(path)] if stat is not None else []
     target = hard_links.target(node, nodes, world)
@@ -74,7 +74,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         return []
     if stat is None:
         paths.require_parent(world, path, node, nodes)
-    elif stat.kind not in ("file", "symlink"):
+    elif stat.file_type not in ("file", "symlink"):
         paths.refuse(path, stat, "a file")
     elif not attrs.get("replace"):
         what = f"another name of {attrs['target']}"

@@ -102,7 +102,7 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("after and before can't be combined")
     if attrs.get("create") and attrs.get("if_file_exists"):
         raise ValueError("create and if_file_exists can't be combined")
-    text_files.refuse_without_place(attrs)
+    text_files.refuse_without_placeholder(attrs)
     if attrs.get("backrefs"):
         if attrs.get("match") is None:
             raise ValueError("backrefs requires match")

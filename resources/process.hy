@@ -46,7 +46,7 @@
   "Stop a process: TERM, then KILL after ten seconds."
   [process pid]
   (.run machine processes.LAUNCHER
-        :input (.encode (json.dumps {"do" "stop" "key" process "pid" pid "place" (processes.directory)}))
+        :input (.encode (json.dumps {"do" "stop" "key" process "pid" pid "directory" (processes.directory)}))
         :effect {"processes" {process None}}))
 
 
@@ -55,7 +55,7 @@
   [process pathname args env user group block? secret]
   (setv fields (processes.fields pathname args env user group block? secret))
   (.run machine processes.LAUNCHER
-        :input (.encode (json.dumps {"do" (if block? "once" "start") "key" process "place" (processes.directory)
+        :input (.encode (json.dumps {"do" (if block? "once" "start") "key" process "directory" (processes.directory)
                                      "env" env "fields" fields}))
         :effect {"processes" {process fields}}))
 

@@ -101,7 +101,7 @@ def claims(attrs: Attrs) -> list[str]:
 def needs(attrs: Attrs) -> list[str]:
     """Need the directories of the link and of the program, and its owner."""
     found = ["inside:" + path for path in sorted({attrs["path"], releases.program(attrs)})]
-    return found + [f"{kind}:{attrs[name]}" for kind, name in releases.ACCOUNTS if attrs.get(name)]
+    return found + [f"{need}:{attrs[name]}" for need, name in releases.ACCOUNTS if attrs.get(name)]
 
 
 release_binary.validate(release_rules.check)

@@ -59,7 +59,7 @@ def check(node: HostNode, world: World) -> list[Action]:
     """Check what is at the path."""
     path = node.attrs["path"]
     stat = world.stat(path)
-    if stat is not None and stat.kind == "directory":
+    if stat is not None and stat.file_type == "directory":
         return directories.removal(world, path, bool(node.attrs.get("recursive")))
     return [paths.remove(path)] if stat is not None else []
 

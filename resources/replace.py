@@ -88,7 +88,7 @@ def claims(attrs: Attrs) -> list[str]:
 def contradictions(attrs: Attrs) -> None:
     """Refuse a replacement that is not valid for the pattern, and attributes without effect."""
     pattern, replacement, count = attrs["pattern"], attrs["replacement"], attrs.get("count_at_least")
-    text_files.refuse_without_place(attrs)
+    text_files.refuse_without_placeholder(attrs)
     if count is not None and count < 1:
         raise ValueError("count_at_least must be 1 or more")
     text_rules.refuse_references(pattern, replacement, "replacement")

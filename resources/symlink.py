@@ -66,8 +66,8 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     attrs = node.attrs
     path, target = attrs["path"], attrs.get("target")
     stat = paths.look(world, path, determined=not attrs.get("absent"))
-    if stat is not None and stat.kind != "symlink":
-        if attrs.get("absent") or stat.kind != "file":
+    if stat is not None and stat.file_type != "symlink":
+        if attrs.get("absent") or stat.file_type != "file":
             paths.refuse(path, stat, "a link")
         if not attrs.get("replace"):
             paths.refuse(path, stat, "a link", "replace: true replaces it with the link")
@@ -75,7 +75,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         return [paths.remove(path)] if stat is not None else []
     if stat is None:
         paths.require_parent(world, path, node, nodes)
-    if stat is None or stat.kind != "symlink" or stat.target != target:
+    if stat is None or stat.file_type != "symlink" or stat.target != target:
         owner, group = paths.owners(world, node, nodes)
         return [links.link(path, target, owner, group, attrs.get("replace") or None)]
     return paths.attribute_actions(world, path, stat, None, node, nodes)

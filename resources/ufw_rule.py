@@ -32,7 +32,7 @@ def ufw_rule(
     """Manage a rule of the firewall ufw. Several rules of one layer are added in the order of their names.
 
     The first rule about a packet decides, so write `requires` if the order matters. There can be only one rule about
-    the same packets: if it has another action, log or comment, statecfg changes it, and it stays at its place. Without
+    the same packets: if it has another action, log or comment, statecfg changes it, and it keeps its position. Without
     addresses, a rule is for IPv4 and IPv6. The rules apply when the firewall is on (see [ufw](#ufw)).
 
     After a change in an active firewall, statecfg tries a new login, and restores the former rules if it fails.
@@ -53,7 +53,7 @@ def ufw_rule(
     :param out_interface: the network interface on which forwarded packets go out
     :param log: log the first packet of connections, or all packets
     :param comment: a comment, which ``ufw status`` shows
-    :param first: a new rule comes before all others. An existing rule stays at its place
+    :param first: a new rule comes before all others. An existing rule keeps its position
     :param absent: there must be no rule about these packets, with any action
 
     In YAML::

@@ -9,7 +9,7 @@ from typing import Unpack
 from statecfg import AbsolutePath, Action, ActionSpec, Attrs, HostNode, NodeOptions, PublicLine, World, node_type
 from statecfg.resources.shared import paths, records, xattrs
 
-KINDS = ("file", "directory")
+FILE_TYPES = ("file", "directory")
 
 
 @node_type
@@ -70,7 +70,7 @@ def contradictions(attrs: Attrs) -> None:
 def check(node: HostNode, world: World) -> list[Action]:
     """Compare the attribute with the host."""
     name, wanted = node.attrs["name"], _value(node)
-    if not xattrs.check(node, world, "xattrs", name, wanted, KINDS):
+    if not xattrs.check(node, world, "xattrs", name, wanted, FILE_TYPES):
         return []
     return [xattrs.set_xattr(node.attrs["path"], name, wanted)]
 

@@ -66,12 +66,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
         return []
     if stat is None:
         raise CheckError(f"{path} does not exist; require the node that creates it")
-    if stat.kind not in ("file", "directory"):
+    if stat.file_type not in ("file", "directory"):
         paths.refuse(path, stat, "a file or directory")
     wanted = {}
     for (tag, name), allowed in parsed(attrs.get("entries") or ()).items():
         wanted[tag, paths.account(world, _table(tag), name, node, nodes) or name] = allowed
-        if " " in tag and stat.kind != "directory":
+        if " " in tag and stat.file_type != "directory":
             raise CheckError(f"{path} is not a directory, so it can't have default entries")
         if " " not in tag:
             _check_mask(path, stat, f"{tag}:{name}", allowed)
@@ -97,7 +97,7 @@ def undo(node: Node, memory: records.AclMemory, world: World) -> ActionSpec:
     """Give the entries that the node set or removed their former permissions. Others stay as they are now."""
     attrs, path = node.attrs, node.attrs["path"]
     stat, was = world.stat(path), parsed(memory["entries"])
-    if stat is None or stat.kind not in ("file", "directory"):
+    if stat is None or stat.file_type not in ("file", "directory"):
         return ActionSpec([])
     ours = {(tag, _shown(world, tag, name)) for tag, name in parsed(attrs.get("entries") or ())}
     if attrs.get("exact") or attrs.get("absent"):

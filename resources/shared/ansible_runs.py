@@ -29,12 +29,12 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 wanted = json.loads(sys.stdin.buffer.readline().decode())
 code = sys.stdin.buffer.read()
 sys.path[:] = [path for path in sys.path if path]
-place = tempfile.mkdtemp(prefix=".statecfg-")
+directory = tempfile.mkdtemp(prefix=".statecfg-")
 try:
-    path = os.path.join(place, "module.zip")
+    path = os.path.join(directory, "module.zip")
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as stream:
         stream.write(code)
-    own = os.path.join(place, "own")
+    own = os.path.join(directory, "own")
     os.mkdir(own, 0o700)
     sys.path.insert(0, path)
     from ansible.module_utils import basic
@@ -44,7 +44,7 @@ try:
     names = {"_module_fqn": wanted["entry"], "_modlib_path": path}
     runpy.run_module(wanted["entry"], names, "__main__", True)
 finally:
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(directory, ignore_errors=True)
 """
 
 

@@ -230,7 +230,7 @@ def read(attrs: records.Attrs, world: World) -> dict[str, records.SourceEntry]:
     else:
         path = paths.followed(world, attrs["host_source"])
         stat = world.stat(path)
-        if stat is None or stat.kind != "file":
+        if stat is None or stat.file_type != "file":
             raise CheckError(f"file {path} does not exist; require the node that creates it")
         if stat.size > MOST_PACKED:
             raise CheckError(f"{path} has {stat.size} bytes; statecfg reads at most {MOST_PACKED}")
@@ -276,11 +276,11 @@ def actions(world: World, node: Node, nodes: Mapping[str, Node]) -> list[Action]
         return found
     order = {posixpath.join(root, name): at for at, name in enumerate(names)}
 
-    def place(action: Action) -> tuple[bool, int]:
+    def sort_key(action: Action) -> tuple[bool, int]:
         directory = action.op == "mkdir"
         return not directory, 0 if directory else order.get(action.args["path"], -1)
 
-    return sorted(found, key=place)
+    return sorted(found, key=sort_key)
 
 
 def blobs(node: Node, world: World) -> list[Blob]:

@@ -92,7 +92,7 @@ def refuse_markers(block: str, begin: str, end: str) -> None:
         raise ValueError("block contains a line that equals one of its markers; choose another name or marker")
 
 
-def place(some: Sequence[str], begin: str, end: str) -> tuple[int, int] | None:
+def marker_positions(some: Sequence[str], begin: str, end: str) -> tuple[int, int] | None:
     """Return the positions of the markers; None if there are none.
 
     :raises ValueError: if they do not enclose one block
@@ -115,7 +115,7 @@ def with_block(
     :param before: a regular expression; a new block is added before the first line in which it is found, or at the end
     """
     some, wanted = lines.split(text), [begin, *inner, end]
-    found = place(some, begin, end)
+    found = marker_positions(some, begin, end)
     if found is None:
         lines.insert(some, wanted, after, before)
     else:
@@ -130,7 +130,7 @@ def with_block(
 def without_block(text: str, begin: str, end: str) -> str:
     """Return the text without the block and its markers."""
     some = lines.split(text)
-    found = place(some, begin, end)
+    found = marker_positions(some, begin, end)
     if found is not None:
         del some[found[0] : found[1] + 1]
     return "".join(some)
@@ -139,7 +139,7 @@ def without_block(text: str, begin: str, end: str) -> str:
 def restored(text: str, begin: str, end: str, was: Sequence[records.RemovedLine], last: str | None) -> str:
     """Return the text with the former block, or without the block if there was none (see `restore_block`)."""
     some = lines.split(text)
-    found = place(some, begin, end)
+    found = marker_positions(some, begin, end)
     former = [entry["text"] + entry["end"] for entry in was]
     if found is not None:
         if [lines.bare(line) for line in some[found[0] : found[1] + 1]] == [entry["text"] for entry in was]:
@@ -190,7 +190,7 @@ def remember(node: Node, world: World) -> records.BlockMemory:
     begin, end = markers(node.attrs, node.provides)
     some = lines.split(text)
     try:
-        found = place(some, begin, end)
+        found = marker_positions(some, begin, end)
     except ValueError:  # then the node fails
         found = None
     block = lines.taken_out(some, range(found[0], found[1] + 1)) if found is not None else []
@@ -205,7 +205,7 @@ def undo(node: Node, memory: records.BlockMemory, world: World) -> ActionSpec:
     def edit(text: str, left: list[str]) -> str:
         some = lines.split(text)
         try:
-            found = place(some, begin, end)
+            found = marker_positions(some, begin, end)
         except ValueError as problem:
             left.append(f"{path} contains {problem}: these lines stay")
             return text

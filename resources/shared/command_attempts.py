@@ -19,7 +19,7 @@ from statecfg.resources.shared import pauses, records
 Script = dict[str, Any]  # its name and its content
 
 DELAY = 5.0  # seconds before an attempt is repeated, without `retry_delay`
-PLACE = "/tmp"  # noqa: S108  # the script gets a new random name there, and only its user may read it
+DIRECTORY = "/tmp"  # noqa: S108  # the script gets a new random name there, and only its user may read it
 LARGEST = 65536  # bytes of output that another node can use
 SECRET = "secret stdout"  # noqa: S105  # a mode, not a secret
 SHOWN = 300  # characters of a line of output in a reason
@@ -90,15 +90,15 @@ def sent(machine: RealMachine, script: Script | None, user: str | None) -> Itera
         yield ""
         return
     uid = files.ids(user, None)[0]
-    place = os.open(PLACE, os.O_RDONLY | os.O_DIRECTORY)
+    directory = os.open(DIRECTORY, os.O_RDONLY | os.O_DIRECTORY)
     name = files.temporary_name()
     try:
-        files.sweep(place, machine.facets.began)
-        files.fill(name, place, script["content"], lambda opened: os.fchown(opened, uid, -1))
-        yield os.path.join(PLACE, name)
+        files.sweep(directory, machine.facets.began)
+        files.fill(name, directory, script["content"], lambda opened: os.fchown(opened, uid, -1))
+        yield os.path.join(DIRECTORY, name)
     finally:
-        files.unlink(name, place)
-        os.close(place)
+        files.unlink(name, directory)
+        os.close(directory)
 
 
 class Log:

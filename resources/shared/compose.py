@@ -191,8 +191,8 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     engine, project = attrs["engine"], attrs["name"]
     engines.require(world, engine)
     present = compose_services.of(world, engine, project)
-    place = attrs.get("directory")
-    foreign = sorted(name for name, entry in present.items() if compose_services.is_foreign(entry, place))
+    directory = attrs.get("directory")
+    foreign = sorted(name for name, entry in present.items() if compose_services.is_foreign(entry, directory))
     if foreign and not attrs.get("replace"):
         text = "statecfg did not create the containers of %s in the project %s; remove them, or write replace: true"
         raise CheckError(text % (", ".join(foreign), project))

@@ -14,7 +14,7 @@ from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import commands, http_requests, pauses, records, systemd
 
-KINDS = ("path", "port", "url", "unit", "command")
+TARGETS = ("path", "port", "url", "unit", "command")
 # Runs on the host. It prints why the port does not accept connections.
 _CONNECT = """\
 import socket, sys
@@ -101,7 +101,7 @@ def wait(machine: Machine, condition: Mapping[str, object], timeout: float, inte
 
 def described(attrs: records.Attrs) -> records.Fields:
     """Return the attributes that describe the condition of a node."""
-    names = (*KINDS, "address", "ca", "contains", "gone", "headers", "status", "user", "verify_certificate")
+    names = (*TARGETS, "address", "ca", "contains", "gone", "headers", "status", "user", "verify_certificate")
     return {name: attrs[name] for name in names if attrs.get(name) not in (None, False) or name == "verify_certificate"}
 
 

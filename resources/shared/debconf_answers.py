@@ -44,10 +44,10 @@ def stored(world: World, path: str) -> dict[str, tuple[str, bool]]:
 def answer(machine: Machine, package: str, answers: dict[str, str], passwords: dict[str, str]) -> Result:
     """Store answers and passwords, and mark the questions as seen."""
     rows = []
-    for kind, values in (("string", answers), ("password", passwords)):
+    for question_type, values in (("string", answers), ("password", passwords)):
         for question, value in sorted(values.items()):
             escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
-            rows.append(f"{package} {question} {kind} {escaped}\n")
+            rows.append(f"{package} {question} {question_type} {escaped}\n")
     shown = {**answers, **dict.fromkeys(passwords, "(a new password)")}
     effect = {"debconf": {question: {"value": value, "unseen": None} for question, value in shown.items()}}
     return machine.run([PROGRAM], effect, input="".join(rows).encode(), env=apt_settings.QUIET, timeout=300.0)

@@ -35,8 +35,8 @@ def own_actions(world: World, path: str, stat: Stat | None, node: Node, nodes: M
             paths.require_parent(world, path, node, nodes)
         owner, group = paths.owners(world, node, nodes)
         return [mkdir(path, mode, owner, group, parents)]
-    if stat.kind != "directory":
-        help = "follow: true manages the directory that it points to" if stat.kind == "symlink" else ""
+    if stat.file_type != "directory":
+        help = "follow: true manages the directory that it points to" if stat.file_type == "symlink" else ""
         paths.refuse(path, stat, "a directory", help)
     return paths.attribute_actions(world, path, stat, mode, node, nodes)
 
@@ -49,8 +49,8 @@ def removal(world: World, path: str, recursive: bool) -> list[Action]:
     stat = world.stat(path)
     if stat is None:
         return []
-    if stat.kind != "directory":
-        paths.refuse(path, stat, "a directory", f"a {stat.kind} node with absent: true removes it")
+    if stat.file_type != "directory":
+        paths.refuse(path, stat, "a directory", f"a {stat.file_type} node with absent: true removes it")
     inside = [] if recursive else world.listdir(path)
     if inside:
         listed = ", ".join(inside[:3]) + (f" and {len(inside) - 3} more" if len(inside) > 3 else "")
@@ -114,8 +114,8 @@ def undo(
             restoring.back_if_missing(path, was)
             restore.bring_back(restoring, memory, attrs)
         return restoring.spec()
-    if now is not None and now.kind != "directory":
-        restoring.left.append(f"{path} is now {paths.FILE_TYPES[now.kind]}: it stays")
+    if now is not None and now.file_type != "directory":
+        restoring.left.append(f"{path} is now {paths.FILE_TYPES[now.file_type]}: it stays")
         return restoring.spec()
     if now is None and was is not None:
         restoring.back_if_missing(path, was)

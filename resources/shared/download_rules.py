@@ -38,7 +38,7 @@ def check(attrs: records.Attrs) -> None:
             raise ValueError(f"headers: `{name}` is not the name of a header")
     if attrs.get("via") == "controller" and not (checksum or "").startswith("sha256:"):
         raise ValueError("via: controller requires a checksum with sha256, which names the content")
-    text_files.refuse_without_place(attrs)
+    text_files.refuse_without_placeholder(attrs)
 
 
 def _check_url(name: str, url: object, schemes: tuple[str, ...]) -> None:

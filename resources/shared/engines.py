@@ -16,7 +16,7 @@ from statecfg.remote.machine.world import Probe, World
 from statecfg.resources.shared import records
 
 ENGINES = ("podman", "docker")
-PLACES = ("/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin", "/sbin")
+DIRECTORIES = ("/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin", "/sbin")
 LABEL = "statecfg.container"  # JSON: name and options of a container that statecfg created, and a random number
 CONTAINERS, IMAGES, ENVIRONMENTS = "container", "container_image", "container_environment"
 LISTS = {"container": ["ps", "--all", "--quiet", "--no-trunc"], "image": ["images", "--all", "--quiet", "--no-trunc"]}
@@ -62,7 +62,7 @@ def _described(host: World, engine: str, object_type: str) -> list[Mapping[str, 
 def read_all(host: World, object_type: str) -> Iterator[tuple[str, list[Mapping[str, Any]] | str]]:
     """Yield each engine of the host and what it tells, or why it fails."""
     for engine in ENGINES:
-        if any(host.stat(f"{place}/{engine}") is not None for place in PLACES):
+        if any(host.stat(f"{directory}/{engine}") is not None for directory in DIRECTORIES):
             try:
                 yield engine, _described(host, engine, object_type)
             except LookupError as problem:

@@ -28,14 +28,14 @@ def entry(node: Node, path: str, line: str, match: str, **attrs: object) -> Node
     return Node(node.provides, node.type, node.requires, wanted)
 
 
-def register(kind: NodeType[...], wanted: Callable[[Node], Node]) -> None:
+def register(node_type: NodeType[...], wanted: Callable[[Node], Node]) -> None:
     """Let the nodes of a type be entries.
 
     :param wanted: returns the `entry` of a node
     """
-    kind.check(lambda node, nodes, world: check(wanted(node), nodes, world))
-    kind.remember(lambda node, world: remember(wanted(node), world))
-    kind.undo(lambda node, memory, world: undo(wanted(node), memory, world))
+    node_type.check(lambda node, nodes, world: check(wanted(node), nodes, world))
+    node_type.remember(lambda node, world: remember(wanted(node), world))
+    node_type.undo(lambda node, memory, world: undo(wanted(node), memory, world))
 
 
 def check(wanted: Node, nodes: Mapping[str, Node], world: World, made: bool = False) -> list[Action]:

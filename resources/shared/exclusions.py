@@ -37,5 +37,5 @@ def present(world: World, root: str, patterns: Sequence[str]) -> Iterator[str]:
                 yield path
                 continue
             stat = world.stat(path)
-            if stat is not None and stat.kind == "directory":
+            if stat is not None and stat.file_type == "directory":
                 waiting.append(path)

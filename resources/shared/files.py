@@ -32,7 +32,7 @@ def write(
 ) -> Result:
     """Write a file with this content. If this run has created a link at the path, fail and keep the link."""
     now = machine.apparent(path)
-    if now is not None and now.kind == "symlink":
+    if now is not None and now.file_type == "symlink":
         text = "%s is a link to %s, not a file: this run created it; follow: true manages the file that it points to"
         return error(text % (path, now.target))
     return machine.write(path, content, mode, owner, group, backup, validate)
@@ -67,10 +67,10 @@ def check_type(path: str, stat: Stat | None, absent: bool) -> None:
 
     :raises CheckError: if it is something else
     """
-    if absent and stat is not None and stat.kind == "directory":
+    if absent and stat is not None and stat.file_type == "directory":
         paths.refuse(path, stat, "a file", "a directory node with absent: true removes it")
-    if not absent and stat is not None and stat.kind != "file":
-        help = "follow: true manages the file that it points to" if stat.kind == "symlink" else ""
+    if not absent and stat is not None and stat.file_type != "file":
+        help = "follow: true manages the file that it points to" if stat.file_type == "symlink" else ""
         paths.refuse(path, stat, "a file", help)
 
 

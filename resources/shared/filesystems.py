@@ -43,11 +43,11 @@ def content(world: World, path: str) -> tuple[str, str]:
     if "PTTYPE" in tags:
         return tags["PTTYPE"], f"a partition table ({tags['PTTYPE']})"
     stat = world.stat(path)
-    begin = min(stat.size, BEGINNING) if stat is not None and stat.kind == "file" else 0
+    begin = min(stat.size, BEGINNING) if stat is not None and stat.file_type == "file" else 0
     zeros = ["cmp", "--silent", f"--bytes={begin}", "--", path, "/dev/zero"]
     if begin and world.probe(zeros, inputs=("filesystem", [path])).status != 0:
         return "data", "data"
-    if stat is not None and stat.kind == "other":
+    if stat is not None and stat.file_type == "other":
         _require_readable(world, path)
     return "", ""
 
@@ -95,7 +95,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     stat = world.stat(path)
     if stat is None:
         raise CheckError(f"{path} does not exist; attach the device, or require the node that creates the file")
-    if stat.kind not in ("file", "other"):
+    if stat.file_type not in ("file", "other"):
         paths.refuse(path, stat, "a device or file")
     found, called = content(world, path)
     if found == attrs["fstype"]:

@@ -119,23 +119,23 @@ class ChangeGuard:
         return True
 
 
-def files(machine: RealMachine, places: Collection[str]) -> Callable[[], list[str]]:
+def files(machine: RealMachine, file_paths: Collection[str]) -> Callable[[], list[str]]:
     """Record files, and return the function that restores them and returns what went wrong.
 
     Of a link, it records the link and the file to which it leads.
     """
     before = {}
-    for path in places:
+    for path in file_paths:
         stat = machine.stat(path)
         before[path] = stat, b""
-        if stat is not None and stat.kind == "symlink":
+        if stat is not None and stat.file_type == "symlink":
             try:
                 path = paths.followed(machine, path)
             except CheckError:  # the nodes do not follow it either
                 continue
             stat = machine.stat(path)
             before[path] = stat, b""
-        if stat is not None and stat.kind == "file":
+        if stat is not None and stat.file_type == "file":
             before[path] = stat, machine.read(path)
 
     def restore() -> list[str]:
@@ -144,9 +144,9 @@ def files(machine: RealMachine, places: Collection[str]) -> Callable[[], list[st
             now = machine.stat(path)
             if stat is None:
                 results += [machine.remove(path)] if now is not None else []
-            elif stat.kind == "file":
+            elif stat.file_type == "file":
                 results.append(machine.write(path, content, stat.mode, stat.owner, stat.group))
-            elif stat.kind == "symlink" and (now is None or now.target != stat.target):
+            elif stat.file_type == "symlink" and (now is None or now.target != stat.target):
                 results.append(machine.symlink(path, stat.target, stat.owner, stat.group))
         return failures(*results)
 

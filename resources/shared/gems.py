@@ -93,13 +93,13 @@ def installed(world: World, name: str, directory: str) -> list[str]:
     :raises Unknown: if a required node may change them
     :raises CheckError: if a specification can't be read
     """
-    place, found = posixpath.join(directory, "specifications"), set()
-    stat = paths.look(world, place)
-    if stat is not None and stat.kind != "directory":
-        paths.refuse(place, stat, "a directory")
-    for entry in world.listdir(place) if stat is not None else ():
+    specifications, found = posixpath.join(directory, "specifications"), set()
+    stat = paths.look(world, specifications)
+    if stat is not None and stat.file_type != "directory":
+        paths.refuse(specifications, stat, "a directory")
+    for entry in world.listdir(specifications) if stat is not None else ():
         if entry.startswith(name + "-") and entry.endswith(".gemspec"):
-            path = posixpath.join(place, entry)
+            path = posixpath.join(specifications, entry)
             stub = _STUB.search(world.read(path))
             if stub is None:
                 raise CheckError(f"{path} has no gem name or version; install this gem again")

@@ -80,7 +80,7 @@ def found(path: str, world: World, user: str | None, untracked: bool = False) ->
     stat = paths.look(world, path)
     if stat is None:
         return None
-    if stat.kind != "directory":
+    if stat.file_type != "directory":
         paths.refuse(path, stat, "a directory")
     if world.stat(path + "/.git") is None:
         if world.listdir(path):

@@ -38,8 +38,8 @@ def target(node: Node, nodes: Mapping[str, Node], world: World) -> Stat:
                 raise CheckError(f"{name} creates {path}: add it to requires")
     if stat is None:
         raise CheckError(f"file {path} does not exist; require the node that creates it")
-    if stat.kind != "file":
-        help = "name the file that it points to" if stat.kind == "symlink" else ""
+    if stat.file_type != "file":
+        help = "name the file that it points to" if stat.file_type == "symlink" else ""
         paths.refuse(path, stat, "a file", help)
     return stat
 
@@ -60,7 +60,7 @@ def require_one_device(world: World, path: str, target: str) -> None:
     """
     directories = [world.apparent(posixpath.dirname(name)) for name in (path, target)]
     devices = {
-        stat.identity[0] for stat in directories if stat is not None and stat.kind == "directory" and stat.identity
+        stat.identity[0] for stat in directories if stat is not None and stat.file_type == "directory" and stat.identity
     }
     if len(devices) > 1:
         raise CheckError(f"{path} and its target are on different file systems; use a symlink or a file")
@@ -89,7 +89,7 @@ def undo(node: Node, memory: records.HardLinkMemory, world: World) -> ActionSpec
         replaced = same(now, world.stat(attrs["target"])) or (
             now is not None
             and was is not None
-            and now.kind == was["kind"] == "file"
+            and now.file_type == was["kind"] == "file"
             and restoring.differs(path, was, now)
         )
         if replaced and was is not None and "content" in was:

@@ -13,7 +13,7 @@ _HEADER = re.compile(r"\s*\[([^\]]*)\]\s*(?:[#;].*)?\Z")
 _ENTRY = re.compile(r"(\s*)([^=:\s\[#;][^=:]*?)(\s*[=:]\s*)(.*?)\s*\Z", re.S)
 
 
-class _Place:
+class _KeyPosition:
     """Where a key is, or belongs.
 
     :ivar at: the line of the key; None if it is missing
@@ -59,25 +59,27 @@ def literal(value: Any) -> str:
 
 def get(text: str, key: Sequence[str]) -> Any:
     """Return the value of the key as text; `MISSING` if it is not there."""
-    place = _Place(lines.split(text), *key)
-    return MISSING if place.at is None or place.entry is None else place.entry.group(4)
+    position = _KeyPosition(lines.split(text), *key)
+    return MISSING if position.at is None or position.entry is None else position.entry.group(4)
 
 
 def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
     """Return the text in which the key has this value."""
     rows = lines.split(text)
-    place, end = _Place(rows, *key), lines.line_ends(rows)
-    if place.at is not None and place.entry is not None:
-        rows[place.at] = "%s%s%s%s" % (*place.entry.group(1, 2, 3), literal(value)) + lines.line_end(rows[place.at])
+    position, end = _KeyPosition(rows, *key), lines.line_ends(rows)
+    if position.at is not None and position.entry is not None:
+        rows[position.at] = "%s%s%s%s" % (*position.entry.group(1, 2, 3), literal(value)) + lines.line_end(
+            rows[position.at]
+        )
         return "".join(rows)
     indent, separator = "", " = "
-    if place.entry is not None:
-        before, sign, after = re.match(r"(\s*)([=:])(\s*)", place.entry.group(3)).groups()  # type: ignore[union-attr]  # it has this form
-        indent, separator = place.entry.group(1), (" " if before else "") + sign + (" " if after else "")
+    if position.entry is not None:
+        before, sign, after = re.match(r"(\s*)([=:])(\s*)", position.entry.group(3)).groups()  # type: ignore[union-attr]  # it has this form
+        indent, separator = position.entry.group(1), (" " if before else "") + sign + (" " if after else "")
     new = [f"{indent}{key[1]}{separator}{literal(value)}" + end]
-    if place.end is None:
+    if position.end is None:
         new = [*([end] if rows else []), f"[{key[0]}]" + end, *new]
-    at = len(rows) if place.end is None else place.end + 1
+    at = len(rows) if position.end is None else position.end + 1
     if at == len(rows) and rows and not lines.line_end(rows[-1]):
         rows[-1] += end
     rows[at:at] = new
@@ -87,7 +89,7 @@ def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
 def remove(text: str, key: Sequence[str]) -> str:
     """Return the text without the key."""
     rows = lines.split(text)
-    place = _Place(rows, *key)
-    if place.at is not None:
-        del rows[place.at]
+    position = _KeyPosition(rows, *key)
+    if position.at is not None:
+        del rows[position.at]
     return "".join(rows)

@@ -44,7 +44,7 @@ def units(host: World) -> dict[str, records.Fields]:
     loaded: dict[str, records.Fields] = {}
     for name in host.listdir(SCRIPTS):
         stat = host.stat(posixpath.join(SCRIPTS, name))
-        program = stat is not None and (stat.kind == "symlink" or (stat.kind == "file" and stat.mode & 0o111))
+        program = stat is not None and (stat.file_type == "symlink" or (stat.file_type == "file" and stat.mode & 0o111))
         if not program or name in NO_SERVICES or name.startswith("."):
             continue
         more = {"level": levels[name]} if levels.get(name) else {}

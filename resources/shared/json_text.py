@@ -133,9 +133,9 @@ def remove(text: str, key: Sequence[str]) -> str:
     names = [member.name for member in members]
     if depth < len(key) - 1 or key[depth] not in names:
         return text
-    place = names.index(key[depth])
-    if place:
-        return text[: members[place - 1].end] + text[members[place].end :]
+    index = names.index(key[depth])
+    if index:
+        return text[: members[index - 1].end] + text[members[index].end :]
     if len(members) > 1:
         return text[: members[0].start] + text[members[1].start :]
     return text[: at + 1] + text[_end(text, at) - 1 :]

@@ -29,7 +29,7 @@ def check(attrs: records.Attrs, ini: bool = False) -> None:
             raise PublicSecret("put it into `value`", "key")
         if not part:
             raise ValueError("key has an empty part; write the parts as a list if they contain dots")
-    text_files.refuse_without_place(attrs)
+    text_files.refuse_without_placeholder(attrs)
 
 
 def check_ini(attrs: records.Attrs) -> None:

@@ -88,7 +88,7 @@ def taken_out(lines: Sequence[str], removed: Collection[int]) -> list[records.Re
         marks[at] = [other, counted[other]]
     taken: list[records.RemovedLine] = []
     for at in sorted(removed):
-        before = [place for place in others if place < at]
+        before = [index for index in others if index < at]
         after = others[len(before) : len(before) + 1]
         entry: records.RemovedLine = {
             "text": bare(lines[at]),
@@ -142,7 +142,7 @@ def put_in(text: str, line: str, was: Sequence[records.RemovedLine]) -> list[int
 
 
 def lines_undone(text: str, was: Sequence[records.RemovedLine], last: str | None) -> str:
-    """Return the text with the effect of `without_line` undone: the missing lines of `was` are back in their places.
+    """Return the text with the effect of `without_line` undone: the missing lines of `was` are back at their positions.
 
     :param was: the removed lines (see `removed_lines`)
     :param last: the last line of the former text, if it had no line end

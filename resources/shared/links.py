@@ -20,7 +20,7 @@ def link(
 ) -> Result:
     """Create the link. Replace a link with another target, and with `replace` also a file."""
     now = machine.apparent(path)
-    if now is not None and now.kind == "file" and not replace:
+    if now is not None and now.file_type == "file" and not replace:
         return error(f"{path} is a file, not a link: this run created it; replace: true replaces it with the link")
     return machine.symlink(path, target, owner=owner, group=group)
 

@@ -122,7 +122,7 @@ def _listing(node: Node, charset: str) -> Node:
 def _file(world: World) -> str:
     """Return the path of the file with the default locale. Newer versions of Debian link their own one to the other."""
     stat = world.stat(DEBIAN_DEFAULT)
-    debian = stat.kind == "file" if stat is not None else world.stat(posixpath.dirname(DEBIAN_DEFAULT)) is not None
+    debian = stat.file_type == "file" if stat is not None else world.stat(posixpath.dirname(DEBIAN_DEFAULT)) is not None
     return DEBIAN_DEFAULT if debian and world.stat("/etc/debian_version") is not None else DEFAULT
 
 

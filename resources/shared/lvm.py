@@ -15,7 +15,7 @@ TIMEOUT = 600.0
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-def _rows(host: World, program: str, kind: str, *columns: str) -> list[dict[str, str]]:
+def _rows(host: World, program: str, section: str, *columns: str) -> list[dict[str, str]]:
     """Return the rows that a program of LVM prints; none if LVM is not installed.
 
     :raises CheckError: if it fails; an empty result would mean that LVM has no volumes
@@ -27,7 +27,7 @@ def _rows(host: World, program: str, kind: str, *columns: str) -> list[dict[str,
     try:
         if probe.status:
             raise ValueError(probe.errors.decode("utf-8", "replace").strip())
-        rows = json.loads(probe.text)["report"][0][kind]
+        rows = json.loads(probe.text)["report"][0][section]
         return [{column: row[column] for column in columns} for row in rows]
     except (ValueError, LookupError, TypeError) as problem:
         raise CheckError(f"{program} does not list the volumes: {str(problem) or 'no output'}") from None

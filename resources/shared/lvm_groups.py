@@ -128,7 +128,7 @@ def _is_free(world: World, path: str, name: str) -> bool:
     stat = world.stat(path)
     if stat is None:
         raise CheckError(f"{path} does not exist; attach the device")
-    if stat.kind != "other":
+    if stat.file_type != "other":
         paths.refuse(path, stat, "a device")
     found, called = filesystems.content(world, path)
     if found:

@@ -61,7 +61,7 @@ def _sockets(host: World) -> Iterator[str]:
     """Yield the sockets of servers."""
     for directory in DIRECTORIES:
         stat = host.stat(directory)
-        for entry in host.listdir(directory) if stat is not None and stat.kind == "directory" else ():
+        for entry in host.listdir(directory) if stat is not None and stat.file_type == "directory" else ():
             if entry.endswith(".sock") and entry != "mysqlx.sock":  # the latter has another protocol
                 yield f"{directory}/{entry}"
 

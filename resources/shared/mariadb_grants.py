@@ -16,7 +16,7 @@ from statecfg.resources.shared.paths import nearest
 Items = Sequence[Sequence[Sequence[str] | str]]  # objects with privileges
 
 OPTION = "GRANT OPTION"
-# Kind of object → its privileges; each server has its own global ones. Source: the page GRANT of MariaDB's manual.
+# Object type → its privileges; each server has its own global ones. Source: the page GRANT of MariaDB's manual.
 PRIVILEGES = {
     "database": (
         "ALTER", "ALTER ROUTINE", "CREATE", "CREATE ROUTINE", "CREATE TEMPORARY TABLES", "CREATE VIEW", "DELETE",
@@ -36,7 +36,7 @@ _VIEWS = {
 
 
 def object_type(attrs: records.Attrs) -> str:
-    """Return the kind of the objects of a node."""
+    """Return the object type of a node."""
     return "tables" if attrs.get("tables") is not None else "global" if attrs["database"] == "*" else "database"
 
 
@@ -46,7 +46,7 @@ def pattern(database: str) -> str:
 
 
 def privileges(attrs: records.Attrs, server: records.Fields) -> list[str]:
-    """Return the privileges of a node; `ALL` means all of the kind that statecfg can grant on the server."""
+    """Return the privileges of a node; `ALL` means all of its object type that statecfg can grant on the server."""
     words = {" ".join(word.upper().split()) for word in attrs["privileges"]}
     return sorted({*words - {"ALL"}, *(_known(attrs, server) if "ALL" in words else ())})
 

@@ -67,7 +67,7 @@ def installed(attrs: records.Attrs, world: World) -> str | None:
     stat = paths.look(world, path)
     if stat is None:
         return None
-    if stat.kind != "directory":
+    if stat.file_type != "directory":
         paths.refuse(path, stat, "a package of npm")
     try:
         version = json.loads(world.read(path + "/package.json")).get("version")

@@ -132,7 +132,7 @@ def brought_back(world: World, name: str, memory: records.PackageMemory) -> Acti
         if entry is None or "content" not in entry:
             continue
         now, content = world.stat(path), entry["content"]
-        if now is None or now.kind == "file":
+        if now is None or now.file_type == "file":
             restoring = restore.Restore(world, {})
             if now is None or now.size != content.size or world.digest(path) != content.sha256:
                 put = put_back(path, content, entry["mode"], entry["owner"], entry["group"])

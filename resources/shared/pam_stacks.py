@@ -146,7 +146,7 @@ def edit_stack(
 def restore_stack(
     machine: Machine, path: str, module_type: str, line: str | None, was: list[records.RemovedLine]
 ) -> Result:
-    """Take the node's line away, and put the former lines back in their places, in one write."""
+    """Take the node's line away, and put the former lines back in their positions, in one write."""
     text = text_files.content(machine, path)
     new = undone(text, line, was)
     why = change_refused(text, new, module_type)
@@ -162,8 +162,8 @@ def edited(
     rest = [each for at, each in enumerate(all_lines) if at not in gone]
     if line is None:
         return "".join(rest)
-    place = after or before
-    matching = [at for at, each in enumerate(rest) if place and _is(each, module_type, place)]
+    neighbor = after or before
+    matching = [at for at, each in enumerate(rest) if neighbor and _is(each, module_type, neighbor)]
     if matching:
         at = matching[-1] + 1 if after else matching[0]
     elif gone:
@@ -201,17 +201,17 @@ def _mine(text: str, attrs: records.Attrs) -> list[str]:
     )
 
 
-def _in_place(text: str, attrs: records.Attrs) -> bool:
-    """Return whether the node's line is there, and at its place."""
+def _is_positioned(text: str, attrs: records.Attrs) -> bool:
+    """Return whether the node's line is there, and at its position."""
     stack = [lines.bare(line) for line, _ in _stack(text, attrs["module_type"])]
     line = line_of(attrs)
     if " ".join(line.split()) not in [" ".join(each.split()) for each in stack]:
         return False
     at = [" ".join(each.split()) for each in stack].index(" ".join(line.split()))
-    for word, right in (("after", lambda place: place < at), ("before", lambda place: place > at)):
+    for word, right in (("after", lambda index: index < at), ("before", lambda index: index > at)):
         module = attrs.get(word)
-        places = [place for place, each in enumerate(stack) if module and _is(each, attrs["module_type"], module)]
-        if module and not all(map(right, places)):
+        indexes = [index for index, each in enumerate(stack) if module and _is(each, attrs["module_type"], module)]
+        if module and not all(map(right, indexes)):
             return False
     return True
 
@@ -230,13 +230,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
         raise CheckError(f"{path} does not exist; require the package of the service")
     text, line = text_files.content(world, path), None if attrs.get("absent") else line_of(attrs)
     mine = _mine(text, attrs)
-    if (line is None and not mine) or (line is not None and _in_place(text, attrs)):
+    if (line is None and not mine) or (line is not None and _is_positioned(text, attrs)):
         return []
     if GENERATED in text and not attrs.get("edit_generated"):
         help = "write a profile into /usr/share/pam-configs, and a command that runs `pam-auth-update --package`"
         raise CheckError(f"pam-auth-update generates {path}: {help}; edit_generated: true edits it anyway")
     if line is not None:
-        _require_places(text, attrs, path, mine)
+        _require_neighbors(text, attrs, path, mine)
         _require_module(world, attrs)
     where = (attrs.get("after"), attrs.get("before"))
     why = change_refused(text, edited(text, attrs["module_type"], mine, line, *where), attrs["module_type"], line)
@@ -245,7 +245,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [edit_stack(path, attrs["module_type"], mine, line, *where)]
 
 
-def _require_places(text: str, attrs: records.Attrs, path: str, mine: Sequence[str]) -> None:
+def _require_neighbors(text: str, attrs: records.Attrs, path: str, mine: Sequence[str]) -> None:
     if len(mine) > 1:
         help = "use line_in_file for one of several lines"
         raise CheckError(f"{path} has {len(mine)} lines for {attrs['module_type']} {attrs['module']}; {help}")
@@ -286,7 +286,7 @@ def _directories(world: World) -> list[str]:
 
 
 def remember(node: Node, world: World) -> records.Fields:
-    """Record the lines of the module, with their places."""
+    """Record the lines of the module, with their positions."""
     path = paths.followed(world, path_of(node.attrs))
     text = text_files.content(world, path) if world.stat(path) is not None else ""
     all_lines, mine = lines.split(text), _mine(text, node.attrs)
@@ -312,10 +312,10 @@ def guard(
     machine: RealMachine, channel: Channel, remote: bool, warnings: list[str], nodes: Sequence[Node]
 ) -> firewall_guard.ChangeGuard:
     """Return the guard of the nodes' files (see `NodeType.guard`)."""
-    places = sorted({path_of(node.attrs) for node in nodes if node.type == "pam"})
+    stack_paths = sorted({path_of(node.attrs) for node in nodes if node.type == "pam"})
 
     def record() -> Callable[[], list[str]]:
-        return firewall_guard.files(machine, places)
+        return firewall_guard.files(machine, stack_paths)
 
     watched = firewall_guard.Watched(("pam",), record, what="the lines of PAM")
     return firewall_guard.ChangeGuard(channel, remote, warnings, watched)

@@ -144,7 +144,7 @@ def followed(world: World, path: str) -> str:
     real = path
     for _ in range(LINKS):
         stat = world.stat(real)
-        if stat is None or stat.kind != "symlink":
+        if stat is None or stat.file_type != "symlink":
             return real
         if not ours(stat, world.stat(posixpath.dirname(real))):
             raise CheckError(f"{real} is a link that {stat.owner} controls, and is not followed")
@@ -169,7 +169,7 @@ def refuse(path: str, stat: Stat, wanted: str, help: str = "") -> None:
     :param wanted: the wanted file type, such as "a directory"
     :param help: what the user can do, "" for no help
     """
-    present = FILE_TYPES[stat.kind] + (f" to {stat.target}" if stat.kind == "symlink" else "")
+    present = FILE_TYPES[stat.file_type] + (f" to {stat.target}" if stat.file_type == "symlink" else "")
     raise CheckError(f"{path} is {present}, not {wanted}{'; ' + help if help else ''}")
 
 

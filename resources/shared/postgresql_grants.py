@@ -14,7 +14,7 @@ from statecfg.resources.shared.postgresql import key, literal, name
 
 Items = Sequence[Sequence[Sequence[str] | str]]  # objects with privileges
 
-# Kind of object → all its privileges. Source: the chapter "Privileges" of PostgreSQL's manual.
+# Object type → all its privileges. Source: the chapter "Privileges" of PostgreSQL's manual.
 PRIVILEGES = {
     "database": ("CREATE", "CONNECT", "TEMPORARY"),
     "schema": ("CREATE", "USAGE"),
@@ -22,7 +22,7 @@ PRIVILEGES = {
     "sequences": ("SELECT", "UPDATE", "USAGE"),
 }
 _WORDS = {"database": "DATABASE", "schema": "SCHEMA", "tables": "TABLE", "sequences": "SEQUENCE"}
-# Kind → the catalog with the objects, the column of their names, and their access list.
+# Object type → the catalog with the objects, the column of their names, and their access list.
 _CATALOGS = {
     "database": ("pg_database", "datname", "coalesce(datacl, acldefault('d', datdba))"),
     "schema": ("pg_namespace", "nspname", "coalesce(nspacl, acldefault('n', nspowner))"),
@@ -40,7 +40,7 @@ _CATALOGS = {
 
 
 def object_type(attrs: records.Attrs) -> str:
-    """Return the kind of the objects of a node."""
+    """Return the object type of a node."""
     for each in ("tables", "sequences", "schema"):
         if attrs.get(each) is not None:
             return each
@@ -48,13 +48,13 @@ def object_type(attrs: records.Attrs) -> str:
 
 
 def privileges(attrs: records.Attrs) -> list[str]:
-    """Return the privileges of a node; `ALL` means all of the kind."""
+    """Return the privileges of a node; `ALL` means all of its object type."""
     words = ["TEMPORARY" if word.upper() == "TEMP" else word.upper() for word in attrs["privileges"]]
     return sorted(PRIVILEGES[object_type(attrs)] if "ALL" in words else set(words))
 
 
 def named(attrs: records.Attrs) -> list[str] | None:
-    """Return the names of the objects of a node; None for all of their kind in the schema."""
+    """Return the names of the objects of a node; None for all of the object type in the schema."""
     what = object_type(attrs)
     if what in ("tables", "sequences"):
         return None if attrs[what] == "all" else list(attrs[what])

@@ -20,7 +20,7 @@ from statecfg.resources.shared import records
 PROGRAM = r"""
 import hashlib, json, os, signal, sys, time
 order = json.load(sys.stdin)
-record = os.path.join(order["place"], hashlib.sha256(order["key"].encode()).hexdigest() + ".json")
+record = os.path.join(order["directory"], hashlib.sha256(order["key"].encode()).hexdigest() + ".json")
 def stat(pid):
     try:
         with open("/proc/%d/stat" % pid) as stream:
@@ -29,7 +29,7 @@ def stat(pid):
         return None
     return None if fields[0] in "ZX" else fields[19]
 def keep(value):
-    os.makedirs(order["place"], 0o700, exist_ok=True)
+    os.makedirs(order["directory"], 0o700, exist_ok=True)
     opened = os.open(record + ".new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(opened, "w") as stream:
         json.dump(dict(value, key=order["key"]), stream)

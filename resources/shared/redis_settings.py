@@ -19,7 +19,7 @@ from statecfg.resources.shared import software_records as memories
 PASSWORDS = ("masterauth", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass")
 # Lines that contain passwords, also those of access lists and of Sentinel.
 _SECRET = re.compile(rf"[ \t]*(?i:{'|'.join(PASSWORDS)}|user|sentinel[ \t]+[a-z-]+-pass)[ \t]")
-_HIDDEN = "<secret line>"  # what the ledger has in place of such a line
+_HIDDEN = "<secret line>"  # what the ledger has in message of such a line
 EMPTY = (*PASSWORDS, "masteruser", "notify-keyspace-events", "slaveof", "replicaof", "unixsocket", "logfile", "bind")
 LISTS = ("bind", "oom-score-adj-values", "replicaof", "save", "slaveof")  # each has several arguments in its line
 _UNITS = {"": 1, "b": 1, "k": 1000, "kb": 1024, "m": 1000**2, "mb": 1024**2, "g": 1000**3, "gb": 1024**3}
@@ -207,8 +207,8 @@ def _without_passwords(memory: records.LineMemory) -> records.LineMemory:
     def hidden(line: str) -> str:
         return _HIDDEN if _SECRET.match(line) else line
 
-    def mark(place: Sequence[Any] | None) -> list[Any] | None:
-        return None if place is None else [hidden(place[0]), *place[1:]]
+    def mark(neighbor: Sequence[Any] | None) -> list[Any] | None:
+        return None if neighbor is None else [hidden(neighbor[0]), *neighbor[1:]]
 
     was: list[records.RemovedLine] = [
         {**entry, "text": hidden(entry["text"]), "above": mark(entry["above"]), "below": mark(entry["below"])}
@@ -268,16 +268,16 @@ def undo(node: Node, memory: memories.RedisMemory, world: World) -> ActionSpec:
     name, was = attrs["name"], memory["value"]
     path, hidden = memory["path"], _without_passwords(memory)
     stat = world.stat(path)
-    content = text_files.content(world, path) if stat is not None and stat.kind == "file" else ""
+    content = text_files.content(world, path) if stat is not None and stat.file_type == "file" else ""
     _conceal(content)
     if any(entry["text"] == _HIDDEN for entry in hidden["lines"]):
         there = bool(_lines(name, content))
         if attrs.get("absent") and there:
             return ActionSpec()
-        place = f"the line of {name} in {path} {'stays' if there else 'is not restored'}"
+        message = f"the line of {name} in {path} {'stays' if there else 'is not restored'}"
         if not attrs.get("absent") and attrs.get("running") is not False:
-            place += ", and the running value stays"
-        return ActionSpec(left=[place + ": statecfg does not record passwords"])
+            message += ", and the running value stays"
+        return ActionSpec(left=[message + ": statecfg does not record passwords"])
     spec = entries.undo(_entry(node), hidden, world)
     if attrs.get("absent") or attrs.get("running") is False:
         return spec

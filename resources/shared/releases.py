@@ -14,7 +14,7 @@ from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import archives, downloads, files, links, paths, records, restore, snapshot
 from statecfg.resources.shared import software_records as memories
 
-ACCOUNTS = (("user", "owner"), ("group", "group"))  # kind of an account → the attribute that names it
+ACCOUNTS = (("user", "owner"), ("group", "group"))  # need → the attribute that names it
 NEW, REPLACED = "new", "replaced"  # what an installation did at its path
 
 
@@ -129,7 +129,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     """
     attrs, path = node.attrs, node.attrs["path"]
     stat = paths.look(world, path)
-    if stat is not None and stat.kind not in ("file", "symlink"):
+    if stat is not None and stat.file_type not in ("file", "symlink"):
         paths.refuse(path, stat, "a program")
     if attrs.get("absent"):
         return [paths.remove(path)] if stat is not None else []
@@ -150,7 +150,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
         target = posixpath.basename(target)
     if stat is None:
         paths.require_parent(world, path, node, nodes)
-    if stat is None or stat.kind != "symlink" or stat.target != target:
+    if stat is None or stat.file_type != "symlink" or stat.target != target:
         actions.append(links.link(path, target, None, None, True))
     return actions
 
@@ -162,8 +162,8 @@ def blobs(node: Node, world: World) -> list[Blob]:
 
 def remember(node: Node, world: World) -> memories.ReleaseMemory:
     """Record what is at the node's path, and at the path of the program."""
-    path, place, snap = node.attrs["path"], program(node.attrs), snapshot.Snapshot(world)
-    former = {place: snap.entry(place)} if place != path else {}
+    path, program_path, snap = node.attrs["path"], program(node.attrs), snapshot.Snapshot(world)
+    former = {program_path: snap.entry(program_path)} if program_path != path else {}
     memory: memories.ReleaseMemory = {"path": path, "was": snap.entry(path), "former": former, "installed": []}
     memory["ours"] = {}
     return snap.with_lost(memory)
@@ -171,8 +171,8 @@ def remember(node: Node, world: World) -> memories.ReleaseMemory:
 
 def learn(node: Node, memory: memories.ReleaseMemory, world: World, said: Mapping[str, str]) -> Mapping[str, Any]:
     """Record each version that the node links to, and each program that it installed."""
-    place = program(node.attrs)
-    new = [place] if place != node.attrs["path"] else []
+    program_path = program(node.attrs)
+    new = [program_path] if program_path != node.attrs["path"] else []
     return {"installed": sorted({*memory["installed"], *new}), "ours": _ours(memory, said)}
 
 
@@ -196,22 +196,22 @@ def undo(node: Node, memory: memories.ReleaseMemory, world: World) -> ActionSpec
     restoring, path, was = restore.Restore(world, memory), memory["path"], memory["was"]
     plain: Any = memory
     ours = _ours(memory, plain.get(SAID) or {})
-    place = program(node.attrs)
+    program_path = program(node.attrs)
     if not node.attrs.get("absent"):
         if "ours" not in memory:
-            ours.setdefault(place, f"{NEW} {node.attrs.get('member_checksum') or node.attrs.get('checksum')}")
-        if _still(restoring, path, was, ours, {*memory["installed"], place}):
+            ours.setdefault(program_path, f"{NEW} {node.attrs.get('member_checksum') or node.attrs.get('checksum')}")
+        if _still(restoring, path, was, ours, {*memory["installed"], program_path}):
             restoring.back(path, was, ("file", "symlink"))
     elif was is not None:
         restoring.back_if_missing(path, was)
-    for place in sorted({*memory["installed"], *ours} - {path}):
-        former = memory["former"].get(place)
-        if not _still(restoring, place, former, ours, ()):
+    for program_path in sorted({*memory["installed"], *ours} - {path}):
+        former = memory["former"].get(program_path)
+        if not _still(restoring, program_path, former, ours, ()):
             continue
-        if place in memory["former"] or ours.get(place, NEW).startswith(NEW):
-            restoring.back(place, former, ("file",))
-        elif world.stat(place) is not None:
-            restoring.left.append(f"{place} replaced a file that the ledger does not have: it stays")
+        if program_path in memory["former"] or ours.get(program_path, NEW).startswith(NEW):
+            restoring.back(program_path, former, ("file",))
+        elif world.stat(program_path) is not None:
+            restoring.left.append(f"{program_path} replaced a file that the ledger does not have: it stays")
     return restoring.spec()
 
 
@@ -228,13 +228,13 @@ def _still(
     :param linked: the programs to which the node's link pointed
     """
     world, now = restoring.world, restoring.world.stat(path)
-    if now is None or (was is not None and now.kind == was["kind"] and not restoring.differs(path, was, now)):
+    if now is None or (was is not None and now.file_type == was["kind"] and not restoring.differs(path, was, now)):
         return True
-    if now.kind == "symlink":
+    if now.file_type == "symlink":
         if posixpath.normpath(posixpath.join(posixpath.dirname(path), now.target)) in linked:
             return True
         restoring.left.append(f"{path} is a link to {now.target}, which this node did not install: it stays")
-    elif now.kind == "file":
+    elif now.file_type == "file":
         if path not in ours:
             restoring.left.append(f"{path} stays: the ledger has no record that this node installed it")
         elif downloads.matches(world, path, ours[path].partition(" ")[2]):

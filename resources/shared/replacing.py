@@ -1,4 +1,4 @@
-"""Replacements in a file's text: find the places, replace them, and put the former text back."""
+"""Replacements in a file's text: find the matches, replace them, and put the former text back."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def own_text(replacement: str) -> list[str]:
 def section(text: str, after: str | None, before: str | None) -> tuple[int, int]:
     """Return the range of a string in which to replace. It is empty if `after` or `before` is not found.
 
-    :param after: a regular expression; the range begins after the first place in which it is found
-    :param before: a regular expression; the range ends before the first place after that in which it is found
+    :param after: a regular expression; the range begins after its first match
+    :param before: a regular expression; the range ends before its first match after that
     """
     start, end = 0, len(text)
     if after is not None:
@@ -51,8 +51,8 @@ def section(text: str, after: str | None, before: str | None) -> tuple[int, int]
     return start, end
 
 
-def places(text: str, how: records.Replacement) -> list[tuple[int, int, str]]:
-    """Return what to replace: start, end and the new text of each place."""
+def matches(text: str, how: records.Replacement) -> list[tuple[int, int, str]]:
+    """Return what to replace: start, end and the new text of each match."""
     start, end = section(text, how["after"], how["before"])
     if start < 0:
         return []
@@ -61,10 +61,10 @@ def places(text: str, how: records.Replacement) -> list[tuple[int, int, str]]:
 
 
 def replaced(text: str, how: records.Replacement) -> str:
-    """Return the text with all places replaced. Windows line ends stay as they are."""
+    """Return the text with all matches replaced. Windows line ends stay as they are."""
     text, windows = unix(text)
     new, done = [], 0
-    for start, end, replacement in places(text, how):
+    for start, end, replacement in matches(text, how):
         new += [text[done:start], replacement]
         done = end
     return like("".join([*new, text[done:]]), windows)
@@ -82,7 +82,7 @@ def like(text: str, windows: bool) -> str:
 
 
 def count(text: str, how: records.Replacement) -> int:
-    """Return how many places of a string contain the replacement. Its groups match any text in a line."""
+    """Return how often a string contains the replacement. Its groups match any text in a line."""
     text, _ = unix(text)
     start, end = section(text, how["after"], how["before"])
     if start < 0:
@@ -100,7 +100,7 @@ def changed_lines(text: str, how: records.Replacement) -> list[str]:
 
 
 def undone(text: str, former: str, how: records.Replacement) -> tuple[str, int]:
-    """Return the text with the former lines back in the places that were replaced, and how many others have changed.
+    """Return the text with the former lines back where matches were replaced, and how many others have changed.
 
     :param former: the text before the replacement
     """
@@ -108,9 +108,9 @@ def undone(text: str, former: str, how: records.Replacement) -> tuple[str, int]:
 
 
 def reverted(text: str, former: str, edited: str) -> tuple[str, int]:
-    """Return the text with the former lines back, and the number of places that others have changed: 0 or 1.
+    """Return the text with the former lines back, and the number of positions that others have changed: 0 or 1.
 
-    :param former: the text before an edit of one place
+    :param former: the text before an edit at one position
     :param edited: the text after this edit
     """
     last = lines.open_end(former)
@@ -133,7 +133,7 @@ def reverted(text: str, former: str, edited: str) -> tuple[str, int]:
 
 
 def lines_between(former: str, edited: str) -> tuple[list[str], list[str]]:
-    """Return the lines that an edit of one place changes: before and after it."""
+    """Return the lines that an edit at one position changes: before and after it."""
     old_lines, new_lines = lines.split(former), lines.split(edited)
     head, tail = _same(old_lines, new_lines)
     return old_lines[head : len(old_lines) - tail], new_lines[head : len(new_lines) - tail]
@@ -191,7 +191,7 @@ def _parts(former: str, how: records.Replacement) -> Parts:
     """Divide a string into parts of whole lines: pairs of the lines before and after the replacement."""
     parts: Parts = []
     done = 0  # where the last part ends
-    waiting = list(places(former, how))
+    waiting = list(matches(former, how))
     while waiting:
         start = former.rfind("\n", 0, waiting[0][0]) + 1
         stop, new, copied = start, "", start

@@ -54,8 +54,10 @@ class Restore:
         :param ours: file types that the node may have created there; a path of another type stays
         """
         now = self.world.stat(path)
-        if now is not None and now.kind not in ours and (was is None or now.kind != was["kind"]):
-            self.left.append(f"{path} is now {paths.FILE_TYPES[now.kind]}, which the node did not create: it stays")
+        if now is not None and now.file_type not in ours and (was is None or now.file_type != was["kind"]):
+            self.left.append(
+                f"{path} is now {paths.FILE_TYPES[now.file_type]}, which the node did not create: it stays"
+            )
         elif was is None:
             if now is not None:
                 self.remove(path, now)
@@ -67,12 +69,12 @@ class Restore:
         now = self.world.stat(path)
         if now is None:
             self._restore(path, was, None)
-        elif now.kind != was["kind"] or self.differs(path, was, now):
+        elif now.file_type != was["kind"] or self.differs(path, was, now):
             self.left.append(f"{path} exists again: it stays as it is")
 
     def remove(self, path: str, now: Stat) -> None:
         """Remove what the node created. A directory stays if it contains something that others created."""
-        if now.kind == "directory":
+        if now.file_type == "directory":
             inside = {posixpath.join(path, name): name for name in self.world.listdir(path)}
             others = [name for entry, name in inside.items() if entry not in self.removed]
             if others and not self.world.acted and self.to_remove.issuperset(set(inside) - self.removed):
@@ -91,7 +93,7 @@ class Restore:
         """Remove the directories that were created for `path`, the nearest first, up to one that is in use."""
         for parent in above:
             now = self.world.stat(parent)
-            if now is not None and now.kind == "directory" and self._goes(path):
+            if now is not None and now.file_type == "directory" and self._goes(path):
                 self.remove(parent, now)
             path = parent
 
@@ -105,7 +107,7 @@ class Restore:
         group = group if "group" in fields and group != now.group else None
         if owner is not None or group is not None:
             self.actions.append(paths.chown(path, owner, group))
-        if now.kind == "symlink" or "mode" not in fields:
+        if now.file_type == "symlink" or "mode" not in fields:
             return
         # A change of owner clears the set-user-id and set-group-id bits.
         if was["mode"] != now.mode or ((owner or group) and was["mode"] & 0o6000):
@@ -114,7 +116,7 @@ class Restore:
     def restore_attributes(self, path: str, was: records.PathRecord, fields: Container[str]) -> None:
         """Restore mode, owner and group, as far as they are in `fields`, if the path still has the same file type."""
         now = self.world.stat(path)
-        if now is not None and now.kind == was["kind"]:
+        if now is not None and now.file_type == was["kind"]:
             self.attributes(path, now, was, fields)
 
     def _restore(self, path: str, was: records.PathRecord, now: Stat | None) -> None:
@@ -124,7 +126,7 @@ class Restore:
             return
         if file_type == "other":
             return
-        if now is None or now.kind != file_type or self.differs(path, was, now):
+        if now is None or now.file_type != file_type or self.differs(path, was, now):
             owner, group = self.owners(path, was)
             if file_type == "directory":
                 self.created.add(path)
@@ -142,9 +144,9 @@ class Restore:
 
     def differs(self, path: str, was: records.PathRecord, now: Stat) -> bool:
         """Tell whether a path of the same file type has another target or other content."""
-        if now.kind == "symlink":
+        if now.file_type == "symlink":
             return bool(now.target != was["target"])
-        if now.kind == "file":
+        if now.file_type == "file":
             content = was.get("content")
             return content is None or now.size != content.size or self.world.digest(path) != content.sha256
         return False
@@ -154,7 +156,7 @@ class Restore:
         if parent in self.created:
             return True
         stat = self.world.apparent(paths.followed(self.world, parent))
-        return stat is not None and stat.kind == "directory" and parent not in self.removed
+        return stat is not None and stat.file_type == "directory" and parent not in self.removed
 
     def owners(self, path: str, was: records.PathRecord) -> tuple[str | None, str | None]:
         """Return the former owner and group. For one that the host no longer has, return None and add a message."""
@@ -187,7 +189,7 @@ def bring_back(restoring: Restore, memory: records.TreeMemory, attrs: records.At
         if was is None or "mode" not in was:
             continue
         now = restoring.world.stat(path)
-        if now is not None and now.kind == was["kind"] == "directory":
+        if now is not None and now.file_type == was["kind"] == "directory":
             restoring.attributes(path, now, was, managed_attributes(attrs) if name in ours else ())
         elif name in ours:
             restoring.back(path, was, ("file", "symlink"))
@@ -202,7 +204,7 @@ def bring_back(restoring: Restore, memory: records.TreeMemory, attrs: records.At
             continue
         if was is None and memory["complete"]:
             restoring.remove(path, now)
-        elif now.kind != "directory":
+        elif now.file_type != "directory":
             restoring.left.append(f"{path} stays: its previous state is unknown")
 
 

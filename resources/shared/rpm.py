@@ -9,7 +9,7 @@ from statecfg.remote.graph.model import CheckError, Unknown
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records, systemd
 
-PLACES = ("/usr/lib/sysimage/rpm", "/var/lib/rpm")  # where its database may be
+DATABASES = ("/usr/lib/sysimage/rpm", "/var/lib/rpm")  # the directories where its database may be
 SAVED = ".rpmsave"  # suffix of the name that a changed configuration file of a removed package gets
 _FORMAT = "%{NAME}\\t%{ARCH}\\t%|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}\\t%{INSTALLTIME}\\n"
 PROGRAM = "rpm"
@@ -23,7 +23,7 @@ def query(world: World, argv: list[str], codes: tuple[int, ...] = (0,)) -> list[
     :param codes: exit statuses that mean success
     :raises CheckError: if rpm fails
     """
-    probe = world.probe([PROGRAM, *argv], inputs=("packages", PLACES))
+    probe = world.probe([PROGRAM, *argv], inputs=("packages", DATABASES))
     if probe.status not in codes:
         why = (probe.errors.decode("utf-8", "replace").strip() or f"status {probe.status}").splitlines()[-1]
         raise CheckError(f"rpm can't read its database: {why}")

@@ -28,22 +28,25 @@ def dependencies(host: Any) -> dict[str, records.Fields]:
     providers: dict[str, set[str]] = {}
     needs: dict[str, dict[str, set[str]]] = {}
     for line in rpm.query(host, ["--query", "--all", "--queryformat", _FORMAT]):
-        name, architecture, kind, relation = line.split("\t")
+        name, architecture, dependency_type, relation = line.split("\t")
         key = name if architecture in native else f"{name}:{architecture}"
         if name == rpm.KEYS:
             continue
         entry = needs.setdefault(key, {"hard": set(), "soft": set()})
-        if kind == "provides":
+        if dependency_type == "provides":
             providers.setdefault(relation, set()).add(key)
         elif not relation.startswith("rpmlib("):
-            entry[kind].update(_words(relation))
+            entry[dependency_type].update(_words(relation))
     files = {word for entry in needs.values() for words in entry.values() for word in words if word.startswith("/")}
     _add_owners(host, sorted(files - {*providers}), providers, native)
 
     def installed(words: Iterable[str], key: str) -> list[str]:
         return sorted({each for word in words for each in providers.get(word, ())} - {key})
 
-    return {key: {kind: installed(words, key) for kind, words in entry.items()} for key, entry in needs.items()}
+    return {
+        key: {dependency_type: installed(words, key) for dependency_type, words in entry.items()}
+        for key, entry in needs.items()
+    }
 
 
 def _words(relation: str) -> list[str]:

@@ -35,14 +35,19 @@ class Snapshot:
         return None if stat is None else self._full(path, stat)
 
     def _full(self, path: str, stat: Stat) -> records.PathRecord:
-        record: records.PathRecord = {"kind": stat.kind, "mode": stat.mode, "owner": stat.owner, "group": stat.group}
-        if stat.kind == "symlink":
+        record: records.PathRecord = {
+            "kind": stat.file_type,
+            "mode": stat.mode,
+            "owner": stat.owner,
+            "group": stat.group,
+        }
+        if stat.file_type == "symlink":
             record["target"] = stat.target
-        elif stat.kind == "file":
+        elif stat.file_type == "file":
             content = self._content(path, stat.size)
             if content is not None:
                 record["content"] = content
-        elif stat.kind == "other":
+        elif stat.file_type == "other":
             self.lost.append(f"{path}, {paths.FILE_TYPES['other']}, is not recorded")
         return record
 
@@ -81,8 +86,8 @@ class Snapshot:
                 if self.entries > ENTRIES:
                     raise LookupError(f"{root} holds more than {ENTRIES} files")
                 whole = wanted is None or path in wanted
-                inside[path] = self._full(posixpath.join(root, path), stat) if whole else {"kind": stat.kind}
-                if stat.kind == "directory":
+                inside[path] = self._full(posixpath.join(root, path), stat) if whole else {"kind": stat.file_type}
+                if stat.file_type == "directory":
                     waiting.append(path)
         return inside
 

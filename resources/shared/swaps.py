@@ -87,7 +87,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     lines += mounts.reading(world) if lines else []
     stopped = [stop(path)] if used is not None else []
     if attrs.get("absent"):
-        if stat is None or stat.kind != "file":  # a device stays, regardless of its content
+        if stat is None or stat.file_type != "file":  # a device stays, regardless of its content
             return [*stopped, *lines]
         _require_swap(world, path, stat, used)
         return [*stopped, *lines, paths.remove(path)]
@@ -114,7 +114,7 @@ def _wants_file(attrs: records.Attrs, path: str, stat: Stat | None) -> bool:
         if size is None:
             raise CheckError(f"{path} does not exist; with size, statecfg creates a file")
         return True
-    if size is not None and stat.kind != "file":
+    if size is not None and stat.file_type != "file":
         paths.refuse(path, stat, "a file", "remove size for a device")
     return size is not None and stat.size != megabytes(size) * MIB
 
@@ -127,7 +127,7 @@ def _require_swap(world: World, path: str, stat: Stat, used: records.Fields | No
     """
     if used is not None:
         return True
-    if stat.kind not in ("file", "other"):
+    if stat.file_type not in ("file", "other"):
         paths.refuse(path, stat, "a file or device")
     found, called = filesystems.content(world, path)
     if found not in ("", "swap"):
@@ -141,7 +141,7 @@ def remember(node: Node, world: World) -> system_records.SwapMemory:
     stat = world.stat(path)
     return {
         "path": path,
-        "megabytes": stat.size // MIB if stat is not None and stat.kind == "file" else None,
+        "megabytes": stat.size // MIB if stat is not None and stat.file_type == "file" else None,
         "exists": stat is not None,
         "used": world.entry("swap", path),
         "line": entries.remember(_line(node), world),
@@ -163,7 +163,7 @@ def undo(node: Node, memory: system_records.SwapMemory, world: World) -> ActionS
             spec.actions.append(stop(path))
         elif used is not None and was is not None and used.get("priority") != was.get("priority"):
             spec.actions += [stop(path), use(path, was.get("priority"))]
-        if stat is not None and stat.kind == "file" and not memory["exists"]:
+        if stat is not None and stat.file_type == "file" and not memory["exists"]:
             spec.actions.append(paths.remove(path))
     elif memory["megabytes"] and stat is None:
         spec.actions += _again(path, memory)

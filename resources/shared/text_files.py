@@ -13,7 +13,7 @@ from statecfg.resources.shared import lines, paths, records, restore, snapshot
 LONGEST = 500  # characters of a line that a message shows
 
 
-def refuse_without_place(attrs: records.Attrs) -> None:
+def refuse_without_placeholder(attrs: records.Attrs) -> None:
     """Check that `validate` names the file to check.
 
     :raises ValueError: if it does not
@@ -36,7 +36,7 @@ def target(node: Node, nodes: Mapping[str, Node], world: World, help: str) -> tu
         if attrs.get("path") == path and (whole or attrs.get("checksum")):
             raise CheckError(f"{name} manages the whole file {path}: {help}")
     stat = world.stat(path)
-    if stat is not None and stat.kind != "file":
+    if stat is not None and stat.file_type != "file":
         paths.refuse(path, stat, "a file")
     return path, stat
 
@@ -117,7 +117,7 @@ def remember(node: Node, world: World) -> tuple[str, records.TextMemory]:
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], True)
     stat = world.stat(path)
-    text = content(world, path) if stat is not None and stat.kind == "file" else ""
+    text = content(world, path) if stat is not None and stat.file_type == "file" else ""
     snap = snapshot.Snapshot(world)
     memory: records.TextMemory = {
         "path": path,
@@ -125,7 +125,7 @@ def remember(node: Node, world: World) -> tuple[str, records.TextMemory]:
         "empty": not text,
         "last": lines.open_end(text),
     }
-    if stat is not None and stat.kind == "file" and restore.managed_attributes(attrs):
+    if stat is not None and stat.file_type == "file" and restore.managed_attributes(attrs):
         memory["was"] = {"kind": "file", "mode": stat.mode, "owner": stat.owner, "group": stat.group}
     if attrs.get("backup"):
         memory["backup"] = snap.kept(path, attrs["backup"])
@@ -147,7 +147,7 @@ def undo(
     attrs, path = node.attrs, memory["path"]
     restoring = restore.Restore(world, memory)
     stat = world.stat(path)
-    if stat is not None and stat.kind == "file":
+    if stat is not None and stat.file_type == "file":
         text = content(world, path)
         new_text = edit(text, restoring.left)
         # If two nodes may create the file, the second one finds it with only the first one's text in it.

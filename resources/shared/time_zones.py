@@ -22,15 +22,15 @@ def check(node: Node, world: World) -> list[Action]:
     name = node.attrs["name"]
     data = posixpath.join(DATA, name)
     zone = paths.look(world, data)
-    if (zone is None and world.is_known(data)) or (zone is not None and zone.kind == "directory"):
+    if (zone is None and world.is_known(data)) or (zone is not None and zone.file_type == "directory"):
         near = _nearest(world, name)
         raise CheckError(f"this host has no time zone {name}{near}; the package tzdata brings the zones")
     actions: list[Action] = []
     link = paths.look(world, LINK)
-    if link is not None and link.kind not in ("symlink", "file"):
+    if link is not None and link.file_type not in ("symlink", "file"):
         paths.refuse(LINK, link, "a link")
-    if link is None or link.kind != "symlink" or posixpath.normpath(posixpath.join("/etc", link.target)) != data:
-        actions.append(links.link(LINK, data, None, None, (link is not None and link.kind == "file") or None))
+    if link is None or link.file_type != "symlink" or posixpath.normpath(posixpath.join("/etc", link.target)) != data:
+        actions.append(links.link(LINK, data, None, None, (link is not None and link.file_type == "file") or None))
     file = paths.look(world, NAME)
     files.check_type(NAME, file, False)
     if file is not None or paths.look(world, DEBIAN) is not None:

@@ -111,7 +111,7 @@ def remember_key(node: Node, world: World) -> records.PrivateKeyMemory:
     stat = world.stat(path)
     if stat is None:
         return {"path": path, "was": None}
-    return {"path": path, "was": {"kind": stat.kind, "mode": stat.mode, "owner": stat.owner, "group": stat.group}}
+    return {"path": path, "was": {"kind": stat.file_type, "mode": stat.mode, "owner": stat.owner, "group": stat.group}}
 
 
 def undo_key(node: Node, memory: Any, world: World) -> ActionSpec:

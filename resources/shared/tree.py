@@ -50,7 +50,7 @@ def check(world: World, root: str, node: Node, nodes: Mapping[str, Node]) -> lis
 def _entry(world: World, path: str, entry: records.SourceEntry, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
     file_type = entry["kind"]
     stat = paths.look(world, path)
-    if stat is not None and stat.kind != file_type and not (file_type == "symlink" and stat.kind == "file"):
+    if stat is not None and stat.file_type != file_type and not (file_type == "symlink" and stat.file_type == "file"):
         paths.refuse(path, stat, paths.FILE_TYPES[file_type])
     mode = _mode(entry, node.attrs, stat)
     owner, group = node.attrs.get("owner"), node.attrs.get("group")
@@ -94,7 +94,7 @@ def _unmanaged(world: World, root: str, own: set[str], others: set[str], above: 
         if path in others:  # another node manages this path and what is in it
             continue
         stat = world.stat(path)
-        is_directory = stat is not None and stat.kind == "directory"
+        is_directory = stat is not None and stat.file_type == "directory"
         if is_directory and (path in above or path in own):
             actions.extend(_unmanaged(world, path, own, others, above))
         elif path not in own:

@@ -192,7 +192,7 @@ def add_rule(
     """Add a rule, or give a rule about the same packets another action. In an active firewall, it applies at once.
 
     :param first: whether a new rule comes before all others
-    :param at: the place of a new rule among those of its family, from 1
+    :param at: the position of a new rule among those of its family, from 1
     """
     where = ["prepend"] if first else []
     if at is not None:
@@ -221,7 +221,7 @@ def _effect(
 
 
 def _position(machine: Machine, family: str, at: int) -> tuple[int, int]:
-    """Return the number that ufw gives to a place, and the number of the family's last rule: ufw counts IPv4 first."""
+    """Return ufw's number for a position, and the number of the family's last rule: ufw counts IPv4 first."""
     count = {name: sum(rule.endswith(", " + name) for rule in machine.table("ufw_rule")) for name in FILES}
     before = count["IPv4"] if family == "IPv6" else 0
     return before + at, before + count[family]

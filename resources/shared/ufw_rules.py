@@ -76,12 +76,12 @@ def check(node: Node, world: World) -> list[Action]:
 
 
 def remember(node: Node, world: World) -> records.Fields:
-    """Record the rules about the same packets, with their places among those of their family."""
+    """Record the rules about the same packets, with their positions among those of their family."""
     rules: dict[str, records.Fields | None] = {}
     for family, name in _keys(node.attrs, _families(node.attrs, world)).items():
         fields = world.entry("ufw_rule", name)
-        places = [each for each in world.table("ufw_rule") if each.endswith(", " + family)]
-        rules[family] = {**fields, "at": places.index(name) + 1} if fields is not None else None
+        keys = [each for each in world.table("ufw_rule") if each.endswith(", " + family)]
+        rules[family] = {**fields, "at": keys.index(name) + 1} if fields is not None else None
     return {"rules": rules}
 
 

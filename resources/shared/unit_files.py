@@ -15,13 +15,13 @@ from statecfg.resources.shared import drop_ins, files, paths, records, restore, 
 # units in their usual directories. Before version 250, systemd-analyze did not report unknown settings as errors.
 VERIFY = """\
 set -e
-place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
-mkdir -p "$place/$(dirname "$2")"
-cp "$1" "$place/$2"
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+mkdir -p "$directory/$(dirname "$2")"
+cp "$1" "$directory/$2"
 strict=
 if systemd-analyze --help | grep -q recursive-errors; then strict=--recursive-errors=no; fi
-SYSTEMD_UNIT_PATH="$place:" systemd-analyze verify --man=no $strict "$3"
+SYSTEMD_UNIT_PATH="$directory:" systemd-analyze verify --man=no $strict "$3"
 """
 
 

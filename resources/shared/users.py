@@ -132,7 +132,7 @@ def removal(world: World, name: str, entry: records.Fields | None, remove_home: 
     stat = world.stat(home) if remove_home and home else None
     if stat is None:
         return [userdel(name, with_group)]
-    if stat.kind != "directory" or stat.owner != name or str(home).strip("/") in tree.VITAL:
+    if stat.file_type != "directory" or stat.owner != name or str(home).strip("/") in tree.VITAL:
         raise CheckError(f"the home of {name}, {home}, belongs to {stat.owner}: it is not removed")
     return [userdel(name, with_group, home)]
 

@@ -38,8 +38,8 @@ def installed(world: World, path: str) -> dict[str, str]:
     library = posixpath.join(path, "lib")
     versions = world.listdir(library) if world.stat(library) is not None else []
     for version in versions:
-        place = posixpath.join(library, version, "site-packages")
-        for entry in world.listdir(place) if world.stat(place) is not None else ():
+        site_packages = posixpath.join(library, version, "site-packages")
+        for entry in world.listdir(site_packages) if world.stat(site_packages) is not None else ():
             match = _INSTALLED.match(entry)
             if match is not None:
                 found[normal(match.group(1))] = match.group(2)
@@ -96,7 +96,7 @@ def exists(world: World, path: str) -> bool:
     stat = paths.look(world, path)
     if stat is None:
         return False
-    if stat.kind != "directory":
+    if stat.file_type != "directory":
         paths.refuse(path, stat, "a directory")
     if world.stat(path + "/pyvenv.cfg") is not None:
         return True

@@ -99,7 +99,7 @@ def check(node: Node, world: World, facet: str, field: str, wanted: str | None, 
         if wanted is None:
             return False
         raise CheckError(f"{path} does not exist; require the node that creates it")
-    if stat.kind not in file_types:
+    if stat.file_type not in file_types:
         paths.refuse(path, stat, " or ".join(paths.FILE_TYPES[file_type] for file_type in file_types))
     now = (world.entry(facet, path) or {}).get(field)
     # A file that this run rewrites, or whose owner it changes, may lose the value.
@@ -122,7 +122,7 @@ def undo(
     """
     path, was = node.attrs["path"], memory["value"]
     stat = world.stat(path)
-    if stat is None or stat.kind not in ("file", "directory"):
+    if stat is None or stat.file_type not in ("file", "directory"):
         return ActionSpec([])
     now = (world.entry(facet, path) or {}).get(field)
     if now == was:

@@ -22,7 +22,7 @@ statecfg inventory 'web*,!web3' --json
 @click.command("inventory", cls=Command, examples=EXAMPLES)
 @click.argument("pattern", default="all", shell_complete=options.offer_hosts)
 @options.inventory_option
-@click.option("--vars", "variables", is_flag=True, help="Show every variable and the place that sets its value.")
+@click.option("--vars", "variables", is_flag=True, help="Show every variable and the source location of its value.")
 @options.json_option
 @options.no_color_option
 def command(pattern: str, inventory: str | None, variables: bool, as_json: bool, no_color: bool) -> None:

@@ -98,7 +98,7 @@ def notes(work: Work) -> Iterator[str]:
         yield from (f"{name}: {text}" for _, text in _ages(work, name))
     if work.awaited is None:
         return
-    for location, (facts, names) in work.awaited.places().items():
+    for location, (facts, names) in work.awaited.locations().items():
         on = "" if len(names) == len(work.jobs) else f" (on {', '.join(sorted(names)[:3])}{' …' * (len(names) > 3)})"
-        place = positions.relative(location, str(Path.cwd()))
-        yield f"{place}: depends on the facts {', '.join(sorted(facts))}{on}"
+        shown = positions.relative(location, str(Path.cwd()))
+        yield f"{shown}: depends on the facts {', '.join(sorted(facts))}{on}"

@@ -187,7 +187,7 @@ def _absolute(path: str | None) -> Path | None:
 def _warn(events: Bus | Preview) -> None:
     """Print warnings about probable mistakes in the registrations of hooks."""
     for warning in events.warnings:
-        position = f"{warning.places[0]}: " if warning.places else ""
+        position = f"{warning.locations[0]}: " if warning.locations else ""
         click.echo(f"warning: {position}{warning.detail}", err=True)
 
 

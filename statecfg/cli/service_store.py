@@ -90,7 +90,7 @@ class ServiceStore(ProjectStore):
         with collecting() as problems:
             declared.check(Relation(tuple(Endpoint(*end) for end in ends)), endpoints)
         if problems:
-            raise InvalidInput([replace(problem, places=()) for problem in problems])
+            raise InvalidInput([replace(problem, locations=()) for problem in problems])
 
     def _no_service(self, name: str) -> Any:
         help = suggest(name, self.snapshot.services, "available") or "apply a playbook that declares services"

@@ -32,7 +32,7 @@ def command(playbooks: tuple[str, ...], facts: str | None, no_color: bool, **val
     rendered, and wrong charms, settings and relations of services. Secrets may be missing. Exit status 5 if anything is
     wrong.
 
-    Lists the places that depend on facts of a host. It checks them only with --facts.
+    Lists the source locations that depend on facts of a host. It checks them only with --facts.
     """
     chosen: Selection = take(Selection, values)
     from statecfg.cli import session

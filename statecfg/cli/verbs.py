@@ -55,8 +55,8 @@ class StoreGroup(Group):
         """
 
         def add(function: Function) -> click.Command:
-            def run(place: Any, /, as_json: bool = False, no_color: bool = False, **values: Any) -> int:
-                with self.opens(place) as opened:
+            def run(context_object: Any, /, as_json: bool = False, no_color: bool = False, **values: Any) -> int:
+                with self.opens(context_object) as opened:
                     result = function(opened, **values)
                 output = one_line(result) if isinstance(result, str) else result
                 write(output.lines, output.data, as_json, no_color)

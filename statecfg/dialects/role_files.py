@@ -146,7 +146,9 @@ def read(found: Found, root: str) -> RoleFiles:
     yaml_tree.check_keys(top, "a role", KEYS)
     parameters = _parameters(top.items.get("params"), name)
     named = named_variables(top.items.get("vars"))
-    positions = {item.name: item.position for item in parameters} | {key: place for key, (_, place) in named.items()}
+    positions = {item.name: item.position for item in parameters} | {
+        key: location for key, (_, location) in named.items()
+    }
     variables = {key: value for key, (value, _) in named.items()}
     for key in {item.name for item in parameters}.intersection(variables):
         detail = f"`{key}` of the role {name} is a parameter and a variable"
@@ -179,8 +181,8 @@ def _parameter(name: str, parts: yaml_tree.Mapping, role: str, location: SourceL
     values = {key: author(node) for key, node in parts.items.items() if key in PARAMETER_KEYS}
 
     def wrong(key: str, detail: str, help_text: str) -> None:
-        place = parts.keys[key].location if key in parts.keys else location
-        report(problem("SC0325", f"the parameter `{name}` of the role {role}: {detail}", help_text, place))
+        key_location = parts.keys[key].location if key in parts.keys else location
+        report(problem("SC0325", f"the parameter `{name}` of the role {role}: {detail}", help_text, key_location))
 
     value_type = values.get("type", "any")
     if not isinstance(value_type, str) or value_type not in TYPES:

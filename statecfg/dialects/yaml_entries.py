@@ -278,8 +278,8 @@ class Entries:
             if files is not None:
                 names = [use.name for use in reversed(uses)]
                 detail = " → ".join([*names, name][-8:])
-                places = (given.position, *(use.position for use in uses))
-                report(problem("SC0317", detail, "remove one of these includes", *places))
+                locations = (given.position, *(use.position for use in uses))
+                report(problem("SC0317", detail, "remove one of these includes", *locations))
             yield gap()
             return
         with collecting() as problems:
@@ -392,7 +392,7 @@ def _about_templates(reported: Problem, entry: Entry) -> Problem:
     written = [node for node in nodes if isinstance(node, tree.Scalar) and isinstance(node.value, str)]
     locations = {entry.locations.get(name, node.location) for name, node in entry.attrs.items() if node in written}
     is_templated = any(templates.is_template(node.value) for node in written)
-    concerned = is_templated and reported.places[0] in (entry.location, *locations)
+    concerned = is_templated and reported.locations[0] in (entry.location, *locations)
     if concerned and reported.help.startswith("put it in quotes"):
         return replace(reported, help="convert it to a string: `{{ … | string }}`")
     if concerned and reported.help == AS_STRING:  # a list or a map

@@ -100,7 +100,7 @@ def parse(root: YamlNode, file: str) -> Inventory:
     """
     with collecting() as problems:
         written = read(root)
-    problems.sort(key=lambda item: item.places[:1])
+    problems.sort(key=lambda item: item.locations[:1])
     try:
         inventory = Inventory(written.hosts, written.own, written.groups, file)
     except InvalidInput as error:

@@ -19,7 +19,7 @@ from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.errors import StatecfgError
 
 STEP = 2  # spaces for each block
-ROUNDS = 4  # a comment between blocks may find its final place only after the lines around it have theirs
+ROUNDS = 4  # a comment between blocks may find its final column only after the lines around it have theirs
 _HEADER = re.compile(r"[|>][-+0-9]*")
 _OPENING = (yaml.FlowSequenceStartToken, yaml.FlowMappingStartToken)
 _CLOSING = (yaml.FlowSequenceEndToken, yaml.FlowMappingEndToken)
@@ -67,7 +67,7 @@ def laid_out(text: str, file: str) -> str:
 
 
 def _events(text: str) -> list[tuple[Any, ...]]:
-    """Return what a YAML text means: its events with their values, tags, anchors and styles, without their places."""
+    """Return what a YAML text means: its events with their values, tags, anchors and styles, without positions."""
     keys = ("value", "tag", "anchor", "style", "flow_style", "implicit", "explicit")
     try:
         events = list(yaml.parse(text, LOADER))

@@ -78,6 +78,6 @@ def rounds(loop: Loop, elements: Any, scope: Mapping[str, Any]) -> Iterator[dict
     around = {"outer": outer} if isinstance(outer, Round) else {}
     for index, item in enumerate(items):
         last = index == len(items) - 1
-        place = Round(index0=index, index=index + 1, first=index == 0, last=last, length=len(items), **around)
+        current_round = Round(index0=index, index=index + 1, first=index == 0, last=last, length=len(items), **around)
         named = {loop.name: item} if loop.name else {"item": item} if pairs is None else item
-        yield {**named, "loop": place}
+        yield {**named, "loop": current_round}

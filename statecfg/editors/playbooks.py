@@ -202,7 +202,7 @@ def _control(taken: Collection[str] = ()) -> Properties:
 
 
 def _options() -> Properties:
-    kinds: Properties = {
+    schemas: Properties = {
         "provides": {"type": "string"},
         # A description next to `$ref` would be ignored in this version of JSON Schema.
         "requires": {"anyOf": [{"$ref": "#/definitions/names"}]},
@@ -212,7 +212,7 @@ def _options() -> Properties:
         "when_host": {"anyOf": [{"$ref": "#/definitions/conditions"}]},
         "for_each_host": {"anyOf": [{"$ref": "#/definitions/items"}]},
     }
-    return {key: {**kinds[key], **described(_ABOUT[key])} for key in OPTIONS}
+    return {key: {**schemas[key], **described(_ABOUT[key])} for key in OPTIONS}
 
 
 def _entry(types: Types) -> JsonSchema:

@@ -57,7 +57,7 @@ def work(request: bytes) -> None:
     told: dict[str, object] = {"run": asked["run"], "worker": worker.contact_address}
     try:
         own = tls.certificate()
-        with _listen(_place(worker.listen_address)[0], str(config.get("statecfg.ports", "0"))) as listener:
+        with _listen(_address(worker.listen_address)[0], str(config.get("statecfg.ports", "0"))) as listener:
             worker.log_event(TOPIC, {**told, "port": listener.getsockname()[1], "certificate": own.public})
             link = tls.accept(listener, own, asked["certificate"], WAIT)
     except (OSError, ValueError) as error:
@@ -83,7 +83,7 @@ def _listen(host: str, ports: str) -> socket.socket:
     raise OSError(f"no port is free on {host} (statecfg.ports: {ports})")
 
 
-def _place(address: str) -> tuple[str, int]:
+def _address(address: str) -> tuple[str, int]:
     """Return host and port of an address of Dask, such as tls://[::1]:40000."""
     parts = urlsplit(address)
     return parts.hostname or "", parts.port or 0
@@ -150,7 +150,7 @@ class DaskWorkers:
             raise _wrong(f"the scheduler {self.url} has no workers", "start workers: dask worker --help")
         scheme = scheduler.partition("://")[0]
         for worker in workers:
-            if not worker.startswith(f"{scheme}://") or (scheme == "tcp" and not _is_loopback(_place(worker)[0])):
+            if not worker.startswith(f"{scheme}://") or (scheme == "tcp" and not _is_loopback(_address(worker)[0])):
                 raise _wrong(f"the worker {worker} is on another machine, and the cluster has no TLS", USE_TLS)
         return workers
 
@@ -160,12 +160,12 @@ class DaskWorkers:
         self._client.subscribe_topic(TOPIC, lambda event: self._events.put(event[1]))
         request = json.dumps({"run": run, "certificate": own.public}).encode()
         for worker in workers:
-            place = {"workers": [worker], "allow_other_workers": False, "retries": 0, "pure": False}
+            options = {"workers": [worker], "allow_other_workers": False, "retries": 0, "pure": False}
             # Both functions are Python's, so a scheduler or worker without statecfg can load the tasks: a worker that
             # can't load a message leaves the cluster.
-            loaded = self._client.submit(pkgutil.resolve_name, WORK, key=f"statecfg-load-{run}-{worker}", **place)
+            loaded = self._client.submit(pkgutil.resolve_name, WORK, key=f"statecfg-load-{run}-{worker}", **options)
             call = operator.methodcaller("__call__", request)
-            self._tasks[worker] = self._client.submit(call, loaded, key=f"statecfg-{run}-{worker}", **place)
+            self._tasks[worker] = self._client.submit(call, loaded, key=f"statecfg-{run}-{worker}", **options)
         answers: dict[str, Mapping[str, Any]] = {}
         deadline = time.monotonic() + START
         while len(answers) < len(workers) and time.monotonic() < deadline:
@@ -213,7 +213,7 @@ def _client(scheduler: str) -> Any:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         # Dask would repeat a refused connection until the timeout.
-        socket.create_connection(_place(scheduler), CONNECT).close()
+        socket.create_connection(_address(scheduler), CONNECT).close()
         security = Security(**({"require_encryption": True} if scheduler.startswith("tls:") else {}))
         if security.require_encryption and not (security.tls_ca_file and security.tls_client_cert):
             raise _wrong("Dask's configuration names no certificates for tls://", CERTIFICATES)
@@ -228,7 +228,7 @@ def _reach(worker: str, answer: Mapping[str, Any], own: tls.Certificate) -> sock
     if "error" in answer:
         return str(answer["error"])
     try:
-        return tls.connect((_place(worker)[0], int(answer["port"])), own, str(answer["certificate"]), CONNECT)
+        return tls.connect((_address(worker)[0], int(answer["port"])), own, str(answer["certificate"]), CONNECT)
     except (OSError, KeyError, ValueError) as error:
         return f"no connection to its port {answer.get('port')}: {error}"
 

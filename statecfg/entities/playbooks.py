@@ -382,5 +382,5 @@ def _why(node: Mapping[str, Any]) -> str:
 
 
 def _problem(item: Problem) -> str:
-    location = f"{item.places[0]}: " if item.places else ""
+    location = f"{item.locations[0]}: " if item.locations else ""
     return f"{location}{item.summary}: {item.detail}{f' ({item.help})' if item.help else ''} [{item.code}]"

@@ -175,5 +175,5 @@ def _current() -> tuple[Reading, InventoryView]:
 
 
 def _here(item: Problem) -> Problem:
-    """Return a problem at the place of the playbook that is running."""
-    return replace(item, places=(positions.of_frame(sys._getframe(1)),))
+    """Return a problem at the source location of the playbook that is running."""
+    return replace(item, locations=(positions.of_frame(sys._getframe(1)),))

@@ -126,8 +126,8 @@ class _Declaration:
 
     def wrong(self, code: str, detail: str, help: str = "", attribute: str = "") -> None:
         """Record a problem at the source location of the attribute, or of the node if that is unknown."""
-        place = self.locations.get(attribute, self.location)
-        self.problems.append(problem(code, host_items.shown(detail), host_items.shown(help), place))
+        location = self.locations.get(attribute, self.location)
+        self.problems.append(problem(code, host_items.shown(detail), host_items.shown(help), location))
 
     def _sorted_out(self, args: Sequence[Any], attrs: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         values: dict[str, Any] = {}
@@ -174,7 +174,7 @@ class _Declaration:
                     group[name] = WRONG
 
     def _sampled(self, name: str, value: Any, options: Mapping[str, Any]) -> Any:
-        """Return an attribute with samples in place of the items of `for_each_host`."""
+        """Return an attribute with samples in location of the items of `for_each_host`."""
         try:
             return host_items.sampled_in(name, value, options)
         except Wrong as error:

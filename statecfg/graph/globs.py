@@ -16,9 +16,9 @@ def compiled(pattern: str) -> re.Pattern[str]:
     """Return a regular expression whose `match` accepts the names that match a pattern.
 
     Its time grows at most with the square of the length of a name, regardless of the number of stars. The text between
-    two `**` takes the first place where it matches, which never prevents a match of the text after it: the second `**`
-    can skip any text. The same is true for the text between two `*`: either it contains no `/`, or it can only be where
-    the next `/` is. So the expression does not go back to try other places (atomic groups).
+    two `**` takes the first position where it matches, which never prevents a match of the text after it: the second
+    `**` can skip any text. The same is true for the text between two `*`: either it contains no `/`, or it can only be
+    where the next `/` is. So the expression does not go back to try other positions (atomic groups).
     """
     first, *others = re.split(r"\*\*+", pattern)
     if not others:

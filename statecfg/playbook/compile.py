@@ -221,7 +221,7 @@ class _Packer:
         return text
 
     def _compare(self, node: Node, attrs: Mapping[str, Any]) -> None:
-        """Report if the declarations of a node mean different things: files and variables depend on their place."""
+        """Report if the declarations of a node differ in meaning: files and variables depend on source locations."""
         for variant, context in self.context.variants(node):
             packer = _Packer(context, {})
             other = packer.pack(variant).get("attrs", {})
@@ -269,7 +269,7 @@ class _Packer:
     def _placed(self, reported: list[Problem], node: Node) -> None:
         for item in reported:
             detail = opaque.mask_secrets(item.detail)  # `to_wire` gets the values of secrets
-            self.problems.append(replace(item, detail=detail, places=item.places or node.positions))
+            self.problems.append(replace(item, detail=detail, locations=item.locations or node.positions))
 
     def _plain(self, value: Any, depth: int) -> Any:
         value_type = type(value)

@@ -183,5 +183,5 @@ def _document(source: Source, opened: Opened) -> Opened | Cause:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
     except (ValueError, yaml.YAMLError, RecursionError):
         pass
-    place = f" at line {line}" if line else ""
-    return Cause(f"{source.shown}, decrypted, is not YAML{place}", "remove `key:` if the whole text is the secret")
+    position = f" at line {line}" if line else ""
+    return Cause(f"{source.shown}, decrypted, is not YAML{position}", "remove `key:` if the whole text is the secret")

@@ -52,7 +52,7 @@ def together(problems: Sequence[Problem]) -> Problem:
     first, more = problems[0], len(problems) - 1
     if not more:
         return first
-    top = shlex.quote(os.path.commonpath([item.places[0].file for item in problems]))
+    top = shlex.quote(os.path.commonpath([item.locations[0].file for item in problems]))
     commands = {
         "chown": f"chown -R {os.geteuid()} {top}",
         "chmod": f"chmod -R go-w {top}",

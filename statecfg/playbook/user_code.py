@@ -114,7 +114,7 @@ class explained:
         if found is None:
             error.add_note(f"while {self._activity} ({self._location})")
             return
-        raise InvalidInput([dataclasses.replace(found, places=(*found.places, self._location))]) from error
+        raise InvalidInput([dataclasses.replace(found, locations=(*found.locations, self._location))]) from error
 
 
 @contextlib.contextmanager

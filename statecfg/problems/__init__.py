@@ -128,18 +128,26 @@ class Problem:
     :param summary: the short, fixed text for the code
     :param detail: what is wrong, and why
     :param help: what to do; "" if there is no advice
-    :param places: the source locations, the most important first
+    :param locations: the source locations, the most important first
     """
 
     code: str
     summary: str
     detail: str
     help: str = ""
-    places: tuple[SourceLocation, ...] = ()
+    locations: tuple[SourceLocation, ...] = ()
+
+    @property
+    def places(self) -> tuple[SourceLocation, ...]:
+        """`locations`, under its name until 0.3, which will be removed in 1.0."""
+        import warnings
+
+        warnings.warn("Problem.places is now Problem.locations", FutureWarning, stacklevel=2)
+        return self.locations
 
     def __str__(self) -> str:
         text = f"error[{self.code}]: {self.summary}: {self.detail}"
-        text += "".join(f"\n  --> {location}" for location in self.places)
+        text += "".join(f"\n  --> {location}" for location in self.locations)
         return text + (f"\n  help: {self.help}" if self.help else "")
 
 
@@ -218,16 +226,16 @@ def reporting() -> _Reporting:
     return _Reporting()
 
 
-def problem(code: str, detail: str, help: str = "", *places: SourceLocation) -> Problem:
+def problem(code: str, detail: str, help: str = "", *locations: SourceLocation) -> Problem:
     """Return a problem with the summary of its code. Secrets in the strings are masked.
 
     :param code: a key of `CODES`
     :param detail: what is wrong, and why
     :param help: what to do; "" if there is no advice
-    :param places: the source locations, the most important first
+    :param locations: the source locations, the most important first
     :raises KeyError: the code is not in `CODES`
     """
-    return Problem(code, CODES[code][0], tokens.masked(detail), tokens.masked(help), tuple(dict.fromkeys(places)))
+    return Problem(code, CODES[code][0], tokens.masked(detail), tokens.masked(help), tuple(dict.fromkeys(locations)))
 
 
 def reported() -> bool:

@@ -169,7 +169,7 @@ class Awaited:
         with self._working(), collecting() as problems:
             wrong = self._jobs.problems.problems()
             if wrong:
-                raise InvalidInput(sorted(wrong, key=_place))
+                raise InvalidInput(sorted(wrong, key=_sort_key))
             jobs, failed = self._reshaped([*self.complete.values()])
             for job in jobs:
                 bundle.build(job.definition.types)
@@ -181,17 +181,17 @@ class Awaited:
             self.complete = change(self.complete)
         return {**self.complete, **self._refused, **{failure.host: _refused(failure) for failure in failed}}
 
-    def places(self) -> dict[SourceLocation, tuple[set[str], set[str]]]:
+    def locations(self) -> dict[SourceLocation, tuple[set[str], set[str]]]:
         """Return the source locations that read missing facts, each with the names of the facts and of the hosts."""
-        places: dict[SourceLocation, tuple[set[str], set[str]]] = {}
+        found: dict[SourceLocation, tuple[set[str], set[str]]] = {}
         for host in self.names:
             for owner, missing in self._jobs.readings[host].missing.items():
                 for fact, locations in missing.items():
                     for location in locations:
-                        facts, hosts = places.setdefault(location, (set(), set()))
+                        facts, hosts = found.setdefault(location, (set(), set()))
                         facts.update(named(owner, host, [fact]))
                         hosts.add(host)
-        return dict(sorted(places.items()))
+        return dict(sorted(found.items()))
 
     @contextlib.contextmanager
     def _working(self) -> Iterator[None]:
@@ -210,8 +210,8 @@ def _refused(failure: HookFailure) -> Refused:
     return Refused(str(failure), hint="" if failure.again is None else "The next apply asks it again.")
 
 
-def _place(item: Problem) -> tuple[str, int, int]:
-    file, line, column = item.places[0] if item.places else ("", 0, 0)
+def _sort_key(item: Problem) -> tuple[str, int, int]:
+    file, line, column = item.locations[0] if item.locations else ("", 0, 0)
     return file, line, column or 0
 
 

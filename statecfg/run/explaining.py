@@ -82,7 +82,7 @@ class Explaining:
         return data
 
     def _declarations(self, node: Node) -> list[Mapping[str, Any]]:
-        # The rounds of a loop declare a node in the same place.
+        # The rounds of a loop declare a node at the same source location.
         distinct = dict.fromkeys(
             (position, tuple((use.name, use.position) for use in chain(role))) for position, role in node.declarations
         )
@@ -123,7 +123,7 @@ class Explaining:
         return found.listed()
 
     def _in_scopes(self, scope: Scope | None, name: str) -> list[Mapping[str, Any]]:
-        """Return the levels of a variable in the roles and included files around a place, the innermost last."""
+        """Return the levels of a variable in the roles and included files around an entry, the innermost last."""
         levels: list[Mapping[str, Any]] = []
         while scope is not None:
             if name in scope.values:

@@ -145,7 +145,7 @@ class SharedProblems:
         """Add the problems of one host."""
         self.hosts.add(host)
         for item in problems:
-            key = (item.code, item.places, item.detail.replace(host, "\0"))
+            key = (item.code, item.locations, item.detail.replace(host, "\0"))
             self.hosts_of.setdefault(key, (item, {}))[1][host] = None
 
     def problems(self) -> list[Problem]:

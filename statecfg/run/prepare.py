@@ -145,8 +145,8 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
                 jobs = needs.with_hooked(jobs, reshape)
                 waiting = [job for job in jobs if job.needs]
                 known, failed = reshaped([job for job in jobs if not job.needs])
-                places = {job.host.name: place for place, job in enumerate(jobs)}
-                jobs = sorted([*known, *waiting], key=lambda job: places[job.host.name])
+                order = {job.host.name: index for index, job in enumerate(jobs)}
+                jobs = sorted([*known, *waiting], key=lambda job: order[job.host.name])
                 awaited = _awaited(evaluated, chosen, waiting, reshaped)
             # Check the code for hosts, too. The run reuses the bundles that are built here.
             bundle.check()
@@ -193,7 +193,7 @@ def _hiding(job: Job, services: Sequence[ServiceWork], added: Mapping[str, Seque
 
 
 def _order(item: Problem) -> tuple[str, int, int]:
-    file, line, column = item.places[0] if item.places else ("", 0, 0)
+    file, line, column = item.locations[0] if item.locations else ("", 0, 0)
     return file, line, column or 0
 
 

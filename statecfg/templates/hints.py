@@ -13,7 +13,7 @@ from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.wrong_values import type_words
 from statecfg.templates.sandbox import Missing
 
-_KINDS = {int: "a number", float: "a number", type(None): "empty"}
+_TYPE_WORDS = {int: "a number", float: "a number", type(None): "empty"}
 # Part of a message of Jinja → what to write.
 _UNCLOSED = {
     "expected 'end of print statement'.": "close `{{` with `}}`",
@@ -37,7 +37,7 @@ def undefined(error: Missing, variables: Mapping[str, Any], locations: list[Sour
         hint = suggest(str(error.name), [str(key) for key in error.owner], "it has")
         owner = _path(error.owner, variables) or "a map"
         return problem("SC0321", f"{owner} has no key `{error.name}`", hint, *locations)
-    path, words = _path(error.owner, variables), _KINDS.get(type(error.owner), type_words(error.owner))
+    path, words = _path(error.owner, variables), _TYPE_WORDS.get(type(error.owner), type_words(error.owner))
     owner = f"{path} is {words} and" if path else words
     return problem("SC0321", f"{owner} has no `{error.name}`", "check the value of the name before it", *locations)
 

@@ -1,6 +1,6 @@
 """Rendering by Jinja2: scalars and expressions of playbooks, and template files.
 
-Every error names the source location in the template and the place that uses the template.
+Every error names the source location in the template and the source location that uses the template.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def render_file(
 
     :param path: the file. Templates that it includes, imports or extends are in the same directory or in `templates/`
     :param variables: the variables that the template can use
-    :param location: the place in the playbook that uses the file
+    :param location: the source location in the playbook that uses the file
     :param base: the project's directory
     :param more: another directory to search for templates, before that of the project; "" for none
     :param style: `ansible` to render it as Ansible does; otherwise ""
@@ -263,7 +263,7 @@ def _explained_at(location: SourceLocation, block: bool, variables: Mapping[str,
         raise
     except Exception as error:
         explained = _explain(error, location, block, variables)
-        clean = problem(explained.code, explained.detail, explained.help, *explained.places)
+        clean = problem(explained.code, explained.detail, explained.help, *explained.locations)
     else:
         return
     finally:
@@ -299,7 +299,7 @@ def _explain(error: Exception, location: SourceLocation, block: bool, variables:
 
 
 def _locations(error: Exception, location: SourceLocation, block: bool) -> list[SourceLocation]:
-    """Return the position of the error in the template, and the place that uses the template."""
+    """Return the position of the error in the template, and the source location that uses the template."""
     if isinstance(error, TemplateSyntaxError):
         steps = [(error.filename, error.lineno)]
     else:

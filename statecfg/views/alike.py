@@ -19,12 +19,12 @@ class _Text(NamedTuple):
     """The text of an error, divided at what belongs to its host.
 
     :param fixed: the pieces of text between the values
-    :param kinds: "HOST", "ADDRESS" or "PORT", for each value
+    :param placeholders: "HOST", "ADDRESS" or "PORT", for each value
     :param values: what belongs to the host
     """
 
     fixed: tuple[str, ...]
-    kinds: tuple[str, ...]
+    placeholders: tuple[str, ...]
     values: tuple[str, ...]
 
 
@@ -33,7 +33,7 @@ def template(error: Error, name: str) -> str:
 
     :param name: the host's name
     """
-    return repr([(text.fixed, text.kinds) for text in (_divided(part, name) for part in _parts(error))])
+    return repr([(text.fixed, text.placeholders) for text in (_divided(part, name) for part in _parts(error))])
 
 
 def merged(errors: Mapping[str, Error]) -> Error:
@@ -50,10 +50,12 @@ def merged(errors: Mapping[str, Error]) -> Error:
         *([_divided(part, name) for part in _parts(error)] for name, error in errors.items()), strict=True
     ):
         shown = []
-        for kind, values in zip(texts[0].kinds, zip(*(text.values for text in texts), strict=True), strict=True):
+        for placeholder, values in zip(
+            texts[0].placeholders, zip(*(text.values for text in texts), strict=True), strict=True
+        ):
             differ = len(set(values)) > 1
-            shown.append(kind if differ else values[0])
-            if differ and kind != "HOST":
+            shown.append(placeholder if differ else values[0])
+            if differ and placeholder != "HOST":
                 for name, value in zip(own, values, strict=True):
                     own[name][value] = None
         parts.append("".join(a + b for a, b in zip(texts[0].fixed, [*shown, ""], strict=True)))
@@ -72,16 +74,16 @@ def _divided(text: str, name: str) -> _Text:
     pattern = _OWN
     if name in text:
         pattern = re.compile(rf"{_ADDRESS}|{_PORT}|(?<![\w.-])(?P<HOST>{re.escape(name)}(?:\.[\w-]+)*)(?![\w-])")
-    fixed, kinds, values, end = [], [], [], 0
+    fixed, placeholders, values, end = [], [], [], 0
     for match in pattern.finditer(text):
-        kind = match.lastgroup or ""
-        if kind == "ADDRESS" and not _is_address(match.group()):
+        placeholder = match.lastgroup or ""
+        if placeholder == "ADDRESS" and not _is_address(match.group()):
             continue
         fixed.append(text[end : match.start()])
-        kinds.append("PORT" if kind == "P" else kind)
+        placeholders.append("PORT" if placeholder == "P" else placeholder)
         values.append(match.group())
         end = match.end()
-    return _Text((*fixed, text[end:]), tuple(kinds), tuple(values))
+    return _Text((*fixed, text[end:]), tuple(placeholders), tuple(values))
 
 
 def _is_address(text: str) -> bool:

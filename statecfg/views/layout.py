@@ -112,7 +112,7 @@ def _edges(drawing: Drawing, columns: list[list[Box]], boxes: dict[str, tuple[Bo
 
 
 def _untangle(columns: list[list[Box]], edges: list[Edge]) -> None:
-    """Sort each column by the mean place of its neighbors, in alternating directions, for fewer crossings.
+    """Sort each column by the mean position of its neighbors, in alternating directions, for fewer crossings.
 
     Source: Sugiyama's method.
     """
@@ -136,7 +136,7 @@ def _untangle(columns: list[list[Box]], edges: list[Edge]) -> None:
 
 
 def _number(column: list[Box]) -> None:
-    # Places range from 0 to 1, so that columns of different length can be compared.
+    # Positions range from 0 to 1, so that columns of different length can be compared.
     for index, box in enumerate(column):
         box.order = (index + 0.5) / len(column)
 

@@ -67,7 +67,8 @@ def problem_data(problems: Sequence[Problem]) -> list[ProblemData]:
             "detail": problem.detail,
             "help": problem.help,
             "places": [
-                {"file": position.file, "line": position.line, "column": position.column} for position in problem.places
+                {"file": position.file, "line": position.line, "column": position.column}
+                for position in problem.locations
             ],
         }
         for problem in problems
@@ -76,10 +77,10 @@ def problem_data(problems: Sequence[Problem]) -> list[ProblemData]:
 
 def _problem(problem: Problem, base: Path) -> Iterator[Line]:
     yield make((f"error[{problem.code}]", "remove"), (f": {problem.summary}", "bold"), hang=4)
-    for number, position in enumerate(problem.places):
+    for number, position in enumerate(problem.locations):
         yield from _excerpt(position, base, first=number == 0)
     detail = problem.detail
-    for position in problem.places:
+    for position in problem.locations:
         detail = detail.replace(str(position), str(nearer(position, base)))
     yield from _explanation(detail, problem.help)
 

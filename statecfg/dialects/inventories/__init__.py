@@ -66,7 +66,7 @@ def load(path: str | Path) -> Inventory:
 
 
 def _order(item: Problem) -> tuple[str, int, int]:
-    file, line, column = item.places[0] if item.places else ("", 0, 0)
+    file, line, column = item.locations[0] if item.locations else ("", 0, 0)
     return file, line, column or 0
 
 

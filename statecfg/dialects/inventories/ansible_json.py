@@ -28,11 +28,11 @@ def parse(text: str, what: str, location: SourceLocation) -> Mapping[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        place = f" in line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        position = f" in line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         reason = error.msg if isinstance(error, json.JSONDecodeError) else "it is nested too deeply"
         words = " ".join(text.split()) or "nothing"
         shown = "" if words.startswith(("{", "[")) else f": {scalars.shorten(words)}"  # broken JSON can contain secrets
-        detail = f"{what} printed something else than JSON{place}: {reason}{shown}"
+        detail = f"{what} printed something else than JSON{position}: {reason}{shown}"
         raise InvalidInput([problem("SC0416", detail, f"it must print {_EXAMPLE}", location)]) from None
     if not isinstance(found, dict):
         detail = f"{what} printed {scalars.describe(found)} instead of a map of groups"

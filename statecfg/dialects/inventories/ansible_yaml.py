@@ -63,9 +63,9 @@ def _entries(node: YamlNode | None, what: str, example: str, single: bool = True
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return None
     if single and isinstance(node, Scalar) and isinstance(node.value, str):
-        place = node.file, node.line, node.column
-        one = Mapping(place, None)
-        one.items[node.value] = Scalar(place, None, None)
+        location = node.file, node.line, node.column
+        one = Mapping(location, None)
+        one.items[node.value] = Scalar(location, None, None)
         one.keys[node.value] = node
         return one
     return yaml_tree.mapping(node, what, example)

@@ -120,7 +120,7 @@ class _Reader:
                 self._set(host, name, value, at)
 
     def _stray(self, line: str, location: SourceLocation) -> bool:
-        """Report a variable in the place of a host or group. Omit its value, which may be a password."""
+        """Report a variable in place of a host or group. Omit its value, which may be a password."""
         name, equals, _ = line.split()[0].partition("=")
         if equals:
             help_text = "write variables behind a host, or in a section [GROUP:vars], such as [all:vars]"

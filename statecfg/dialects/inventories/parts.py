@@ -83,7 +83,7 @@ def _setting(one: Any, other: Any, name: str, host: Host, again: Host, default: 
     """Return a setting of a host in two sources. The default counts as not set."""
     value, second, unset = getattr(one, name), getattr(other, name), getattr(default, name)
     if unset not in (value, second) and value != second:
-        places: tuple[SourceLocation, ...] = (host.position, again.position)
+        locations: tuple[SourceLocation, ...] = (host.position, again.position)
         detail = f"`{name}` of host `{host.name}` is {value!r} in one source and {second!r} in another"
-        report(problem("SC0409", detail, "remove one of them", *places))
+        report(problem("SC0409", detail, "remove one of them", *locations))
     return second if value == unset else value

@@ -55,7 +55,7 @@ def refuse_untrusted(path: str, location: SourceLocation) -> None:
     found = [trust.others_could_change(Path(one)) for one in (path, os.path.dirname(os.path.abspath(path)))]
     problems = [item for item in found if item is not None]
     if problems:
-        raise InvalidInput([problem("SC0601", item.detail, item.help, location, *item.places) for item in problems])
+        raise InvalidInput([problem("SC0601", item.detail, item.help, location, *item.locations) for item in problems])
 
 
 def _run(argv: Sequence[str], directory: str, timeout: float, location: SourceLocation) -> str:

@@ -124,8 +124,8 @@ class Children:
 
     def _with_hook(self, problem: Problem, circumstance: str) -> Problem:
         """Return a problem that also names the hook and its registration."""
-        positions = (*problem.places, self.hook.position)
-        return replace(problem, detail=f"{problem.detail} ({circumstance})", places=positions)
+        positions = (*problem.locations, self.hook.position)
+        return replace(problem, detail=f"{problem.detail} ({circumstance})", locations=positions)
 
     def _refuse(self, key: str, detail: str, help: str = "") -> None:
         text = f"hook {self.hook.name}: the child `{key}` {detail}"

@@ -41,7 +41,7 @@ def load(project: Project) -> list[Registration]:
         changeable = [item for item in problems if item.code == "SC0601"]
         rest = [item for item in problems if item.code != "SC0601"]
         one = [trust.together(changeable)] if changeable else []
-        raise InvalidInput(sorted([*rest, *one], key=lambda item: item.places[:1]))
+        raise InvalidInput(sorted([*rest, *one], key=lambda item: item.locations[:1]))
     return sorted(registrations, key=lambda registration: (registration.order, registration.name))
 
 

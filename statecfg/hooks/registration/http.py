@@ -48,7 +48,7 @@ def read(spec: Mapping) -> Registration:
         deadline=model.HTTP_DEADLINE,
         on_failure=RETRY,
         http=http_hook,
-        warnings=tuple(sorted(warnings, key=lambda item: item.places)),
+        warnings=tuple(sorted(warnings, key=lambda item: item.locations)),
     )
 
 

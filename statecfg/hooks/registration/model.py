@@ -15,7 +15,7 @@ from statecfg.remote.graph.on_failure import ABORT
 
 EVENTS = (*HostEvent.ALL, *ResourceEvent.ALL)
 CAPABILITIES = (ResourceEvent.PRE_RECONCILE, ResourceEvent.FINALIZE)
-PLACES = ("controller", "host")
+WHERE = ("controller", "host")
 
 DEADLINE = 30.0  # seconds, for a program
 HTTP_DEADLINE = 120.0  # seconds, for all attempts of an HTTP hook

@@ -67,7 +67,7 @@ def _name(top: Mapping) -> tuple[str, SourceLocation]:
 
 def _shared(registration: Registration, spec: Mapping) -> Registration:
     """Return the registration with the keys that both protocols have."""
-    where = choice_of(spec, "where", model.PLACES) or registration.where
+    where = choice_of(spec, "where", model.WHERE) or registration.where
     location = spec.keys["where"].location if "where" in spec.keys else spec.location
     if where == "host" and registration.protocol == "http":
         report(problem("SC0603", "the controller calls HTTP hooks, not the host", "remove `where:`", location))

@@ -79,7 +79,7 @@ def _child(file: str, source: str, writing: int) -> None:
             told = {"value": _value(file, source)}
             text = json.dumps(told, allow_nan=False)
         except BaseException as problem:
-            text = json.dumps({"error": f"{_place(problem, file)}: {type(problem).__name__}: {problem}"})
+            text = json.dumps({"error": f"{_location(problem, file)}: {type(problem).__name__}: {problem}"})
         data = text.encode("utf-8", "replace")
         while data:
             data = data[os.write(writing, data) :]
@@ -96,7 +96,7 @@ def _value(file: str, source: str) -> Any:
         return function(*[RealMachine()][: function.__code__.co_argcount])
 
 
-def _place(problem: BaseException, file: str) -> str:
+def _location(problem: BaseException, file: str) -> str:
     """Return FILE:LINE where the fact raised an exception."""
     line, trace = 0, problem.__traceback__
     while trace is not None:

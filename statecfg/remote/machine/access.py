@@ -99,7 +99,7 @@ def without_ids(mode: int) -> int:
 
 def after_chown(before: Stat, after: Stat) -> int:
     """Return the mode of a path after a change of owner; `after` has the new owner already."""
-    if before.kind != "file" or (before.owner, before.group) == (after.owner, after.group):
+    if before.file_type != "file" or (before.owner, before.group) == (after.owner, after.group):
         return after.mode
     return without_ids(after.mode)
 

@@ -94,7 +94,7 @@ def _planned(machine: Planned, path: str, entries: Sequence[AclEntry]) -> Result
     """Plan it."""
     real_path, refused = machine._resolve(_WHAT, path)
     old = machine.apparent(real_path) if refused is None else None
-    if old is None or old.kind not in ("file", "directory"):
+    if old is None or old.file_type not in ("file", "directory"):
         return refused or error(f"cannot {_WHAT} {path}: it is neither a file nor a directory")
     new = old.copy()
     new.acl = tuple(entry for entry in entries if " " not in entry[0])

@@ -50,7 +50,7 @@ def change(machine: Machine, path: str, name: str, value: Optional[bytes], effec
     what = f"set {name} of"
     if isinstance(machine, Planned):
         stat = machine.apparent(path)
-        if stat is None or stat.kind not in ("file", "directory"):
+        if stat is None or stat.file_type not in ("file", "directory"):
             return error(f"cannot {what} {path}: it is neither a file nor a directory")
         if not machine.root and (not name.startswith("user.") or stat.owner != machine._me()[0]):
             return error(f"cannot {what} {path}: Operation not permitted; is root needed (-b)?")

@@ -65,7 +65,7 @@ class Changes:
                 will = will or "none"
             if was != will:
                 self.note(path, field, was, will)
-        removed = before is not None and (new_stat is None or new_stat.kind != "file")
+        removed = before is not None and (new_stat is None or new_stat.file_type != "file")
         if (after is not None or removed) and after != before:
             self.note(path, "content", before, after)
 
@@ -105,9 +105,9 @@ class Changes:
 def _field(stat: Optional[Stat], field: str) -> Any:
     if stat is None:
         return None
-    value = getattr(stat, field)
+    value = getattr(stat, "file_type" if field == "kind" else field)
     if field == "mode":
-        return None if stat.kind == "symlink" else f"{value:04o}"
+        return None if stat.file_type == "symlink" else f"{value:04o}"
     return access.as_text(value) if field == "acl" else value or None
 
 

@@ -9,7 +9,7 @@ import sys
 from types import CodeType, FunctionType
 from typing import Any, Iterator, List, Pattern, Sequence, Set, Tuple
 
-_PLACE = re.compile(r"%[-#0 +]*\d*(?:\.\d+)?[sdrxofgi]")
+_PLACEHOLDER = re.compile(r"%[-#0 +]*\d*(?:\.\d+)?[sdrxofgi]")
 
 
 def fixed(message: str, words: Sequence[str]) -> List[Tuple[int, int]]:
@@ -18,7 +18,7 @@ def fixed(message: str, words: Sequence[str]) -> List[Tuple[int, int]]:
     If one of our templates produces the whole message, its text is fixed and everything else is a value. Otherwise our
     phrases of three or more words are fixed, and so is the beginning of the message.
     """
-    templates = [(template, _PLACE.split(template)) for template in _templates(tuple(words))]
+    templates = [(template, _PLACEHOLDER.split(template)) for template in _templates(tuple(words))]
     best: List[Tuple[int, int]] = []
     for template, pieces in templates:
         letters = sum(map(len, pieces))

@@ -66,12 +66,12 @@ def _planned(machine: Planned, path: str, target: str) -> Result:
     if refused is not None:
         return refused
     stat, old = machine.apparent(target), machine.apparent(real_path)
-    if stat is None or stat.kind != "file":
+    if stat is None or stat.file_type != "file":
         return error(f"cannot link {path}: {target} is not a file")
-    if old is not None and old.kind not in ("file", "symlink"):
+    if old is not None and old.file_type not in ("file", "symlink"):
         return error(f"cannot link {path}: neither a file nor a link is there")
     if not machine.root and stat.owner != machine._me()[0]:  # fs.protected_hardlinks, see proc_sys_fs(5)
         return error(f"cannot link {path}: Operation not permitted; is root needed (-b)?")
     machine._put(real_path, stat.copy(), machine.content(machine.canonical(target), stat.size))
-    machine.changes.note(path, "hard link", None if old is None else f"another {old.kind}", target)
+    machine.changes.note(path, "hard link", None if old is None else f"another {old.file_type}", target)
     return ok()

@@ -136,7 +136,7 @@ class Overlay(Machine):
         """Return the directory `name` in `directory`. A link is followed and added to `links`."""
         inside = child(directory, name)
         stat = self._standing(inside)
-        if stat is None or stat.kind != "symlink":
+        if stat is None or stat.file_type != "symlink":
             return inside
         links.append(inside)
         if len(links) > LINKS:
@@ -150,7 +150,7 @@ class Overlay(Machine):
             if part == "..":
                 stat = self._standing(here)
                 # A path that is not a directory has no parent. "..." is a name that does not exist.
-                here = os.path.dirname(here) if stat and stat.kind == "directory" else child(here, "...")
+                here = os.path.dirname(here) if stat and stat.file_type == "directory" else child(here, "...")
             elif part not in ("", "."):
                 here = self._enter(here, part, links)
         return here
@@ -177,7 +177,7 @@ class Overlay(Machine):
         while path != "/" and self.entries:
             path = os.path.dirname(path)
             entry = self.entries.get(path)
-            if entry is not None and (entry.stat is None or entry.fresh or entry.stat.kind != "directory"):
+            if entry is not None and (entry.stat is None or entry.fresh or entry.stat.file_type != "directory"):
                 return True
         return False
 
@@ -191,7 +191,7 @@ class Overlay(Machine):
         links: List[str] = []
         while True:
             stat = self.stat(real_path)
-            if stat is None or stat.kind != "symlink":
+            if stat is None or stat.file_type != "symlink":
                 return real_path
             links.append(real_path)
             if len(links) > LINKS:
@@ -233,7 +233,7 @@ class Overlay(Machine):
         if cause is not None:
             raise Unknown(cause, path)
         stat = self._standing(real_path)
-        if stat is not None and stat.kind == "file" and stat.identity is not None:
+        if stat is not None and stat.file_type == "file" and stat.identity is not None:
             self.trace.looked.add(stat.identity[:2])
         return stat
 
@@ -248,7 +248,7 @@ class Overlay(Machine):
         stat = self._standing(real_path)
         if stat is None:
             raise self._missing(real_path, path)
-        if stat.kind != "file":
+        if stat.file_type != "file":
             raise OSError(errno.EINVAL, "is not a regular file", path)
         entry = self.entries.get(real_path)
         blob = entry.blob if entry is not None else None
@@ -262,7 +262,7 @@ class Overlay(Machine):
         while holder is None:
             above = os.path.dirname(above)
             holder = self._standing(above)
-        if holder.kind == "directory":
+        if holder.file_type == "directory":
             return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
 
@@ -297,7 +297,7 @@ class Overlay(Machine):
         stat = self._standing(real_path)
         if stat is None:
             raise self._missing(real_path, path)
-        if stat.kind != "directory":
+        if stat.file_type != "directory":
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
         cause = self._names_changed_by(real_path)
         if cause is not None:

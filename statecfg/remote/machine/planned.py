@@ -82,7 +82,7 @@ class Planned(Overlay):
                 return ""
             above, missing = os.path.dirname(above), above
             holder = self.apparent(above)
-        if holder.kind != "directory":
+        if holder.file_type != "directory":
             return f"Not a directory ({above})"
         return f"No such file or directory ({missing})" if missing else ""
 
@@ -147,10 +147,10 @@ class Planned(Overlay):
         if refused is not None:
             return refused
         old = self.apparent(real_path)
-        if old is not None and old.kind not in ("file", "symlink"):
-            return error(f"cannot write {path}: {called(old.kind)} is in the way")
+        if old is not None and old.file_type not in ("file", "symlink"):
+            return error(f"cannot write {path}: {called(old.file_type)} is in the way")
         before = None
-        if old is not None and old.kind == "file":
+        if old is not None and old.file_type == "file":
             try:
                 before = self.content(real_path, old.size)
             except PermissionError:  # it cannot be compared, so replace it
@@ -171,7 +171,7 @@ class Planned(Overlay):
             new.mode = mode
         if backup and old is not None and before != blob:
             kept = self.apparent(real_path + backup)
-            if kept is not None and kept.kind == "directory":
+            if kept is not None and kept.file_type == "directory":
                 return error(f"cannot write {path}: Is a directory ({real_path + backup})")
             self._put(real_path + backup, Stat("file", old.mode, old.owner, old.group, old.size), before)
         self._put(real_path, new, blob)
@@ -180,14 +180,14 @@ class Planned(Overlay):
     def _touch(self, path: str, old: Optional[Stat]) -> None:
         """Record that the node changes `path`."""
         self.trace.touched.add(path)
-        if old is not None and old.kind == "file" and old.identity is not None:
+        if old is not None and old.file_type == "file" and old.identity is not None:
             self.trace.touched.add(old.identity[:2])
 
     def _put(self, path: str, new: Optional[Stat], blob: Optional[Blob] = None, fresh: bool = False) -> None:
         """Put `new` at `path` and record the change."""
         old = self.apparent(path)
         before = None
-        if old is not None and old.kind == "file":
+        if old is not None and old.file_type == "file":
             try:
                 before = self.content(path, old.size)
             except PermissionError:  # unreadable content cannot be shown
@@ -195,7 +195,7 @@ class Planned(Overlay):
         self._touch(path, old)
         self.changes.path(path, old, before, new, blob)
         self.entries[path] = Entry(new, self._tick(), blob, fresh)
-        if "symlink" in (old.kind if old is not None else "", new.kind if new is not None else ""):
+        if "symlink" in (old.file_type if old is not None else "", new.file_type if new is not None else ""):
             self._directories.clear()
 
     def mkdir(
@@ -219,8 +219,8 @@ class Planned(Overlay):
         if refused is not None:
             return refused
         old = self.apparent(real_path)
-        if old is not None and old.kind != "directory":
-            return error(f"cannot make directory {path}: {called(old.kind)} is in the way")
+        if old is not None and old.file_type != "directory":
+            return error(f"cannot make directory {path}: {called(old.file_type)} is in the way")
         new = self._newcomer("directory", real_path, 0o755 if mode is None else mode) if old is None else old.copy()
         refused = self._own("make directory", path, new, owner, group)
         if old is not None:
@@ -247,7 +247,7 @@ class Planned(Overlay):
         if refused is not None:
             return refused
         old = self.apparent(real_path)
-        if old is not None and old.kind == "directory":
+        if old is not None and old.file_type == "directory":
             return error(f"cannot link {path}: a directory is in the way")
         if not target:
             return error(f"cannot link {path}: No such file or directory")
@@ -271,7 +271,7 @@ class Planned(Overlay):
             if refused is None and self._changed_by(path) is None:
                 refused = error(f"cannot {what} {path}: No such file or directory")
             return refused or ok()
-        if old.kind == "symlink" and mode is not None:
+        if old.file_type == "symlink" and mode is not None:
             return error(f"cannot {what} {path}: it is a link")
         new = old.copy()
         refused = self._own(what, path, new, owner, group)
@@ -299,7 +299,7 @@ class Planned(Overlay):
         refused = self._forbidden("remove", path, real_path)
         if refused is not None:
             return refused
-        if stat.kind == "directory":
+        if stat.file_type == "directory":
             if not recursive and self._names(real_path):
                 return error(f"cannot remove {path}: Directory not empty")
             refused = self._empty(real_path)
@@ -329,7 +329,7 @@ class Planned(Overlay):
                 if refused is not None:
                     return refused
                 stat = self._standing(inside)
-                if stat is not None and stat.kind == "directory":
+                if stat is not None and stat.file_type == "directory":
                     directories.append(inside)
                 elif stat is not None:
                     self._put(inside, None)

@@ -22,7 +22,7 @@ ANYTHING: Effect = {"unknown": ["*"]}
 class Stat:
     """The file, directory or link at a path. Links are not followed.
 
-    :param kind: "file", "directory", "symlink" or "other"
+    :param file_type: "file", "directory", "symlink" or "other"
     :param mode: permission bits, as an integer
     :param owner: user name, or the UID as text if the host has no name for it
     :param group: group name, or the GID as text
@@ -32,11 +32,11 @@ class Stat:
     :param acl: what an access list grants in addition to the mode (see `access.read`); empty without a list
     """
 
-    __slots__ = ("acl", "group", "identity", "kind", "mode", "owner", "size", "target")
+    __slots__ = ("acl", "file_type", "group", "identity", "mode", "owner", "size", "target")
 
     def __init__(
         self,
-        kind: str,
+        file_type: str,
         mode: int,
         owner: str,
         group: str,
@@ -45,15 +45,20 @@ class Stat:
         identity: Any = None,
         acl: Tuple[AclEntry, ...] = (),
     ) -> None:
-        self.kind, self.mode, self.owner, self.group = kind, mode, owner, group
+        self.file_type, self.mode, self.owner, self.group = file_type, mode, owner, group
         self.size, self.target, self.identity, self.acl = size, target, identity, acl
+
+    @property
+    def kind(self) -> str:
+        """`file_type`. Node types written for 0.3 read this name, which will be removed in 1.0."""
+        return self.file_type
 
     def copy(self) -> Stat:
         """Return a copy for a plan to change. It has no identity."""
-        return Stat(self.kind, self.mode, self.owner, self.group, self.size, self.target, acl=self.acl)
+        return Stat(self.file_type, self.mode, self.owner, self.group, self.size, self.target, acl=self.acl)
 
     def __repr__(self) -> str:
-        return f"Stat({self.kind} {self.mode:04o} {self.owner}:{self.group} {self.size})"
+        return f"Stat({self.file_type} {self.mode:04o} {self.owner}:{self.group} {self.size})"
 
 
 def called(file_type: str) -> str:

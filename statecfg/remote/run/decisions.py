@@ -94,8 +94,8 @@ def _path(condition: Condition, world: Planned) -> bool:
     if stat is None or (file_type is None and contains is None):
         return stat is not None
     if contains is None:
-        return stat.kind == ("symlink" if file_type == "link" else file_type)
-    text = world.read(path).decode("utf-8", "replace") if stat.kind == "file" else None
+        return stat.file_type == ("symlink" if file_type == "link" else file_type)
+    text = world.read(path).decode("utf-8", "replace") if stat.file_type == "file" else None
     return text is not None and re.search(contains, text, re.M) is not None
 
 
@@ -103,7 +103,7 @@ def followed(path: str, world: Planned) -> str:
     """Return the path that a path refers to after its links."""
     for _ in range(LINKS):
         stat = world.stat(path)
-        if stat is None or stat.kind != "symlink":
+        if stat is None or stat.file_type != "symlink":
             break
         path = os.path.join(os.path.dirname(world.canonical(path)), stat.target)
     return path

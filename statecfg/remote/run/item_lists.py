@@ -80,7 +80,7 @@ def _paths(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:
             else:
                 real = followed(above or "/", world)
                 stat = world.stat(real)
-                names = world.listdir(real) if stat is not None and stat.kind == "directory" else []
+                names = world.listdir(real) if stat is not None and stat.file_type == "directory" else []
             visited += len(names)
             if visited > VISITED or time.monotonic() > until:
                 raise CheckError(f"its pattern {spec['glob']} matches too much: make it narrower")
@@ -95,7 +95,7 @@ def _paths(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:
 
 def _is(path: str, file_type: str, world: Planned) -> bool:
     stat = world.stat(path if file_type == "link" else followed(path, world))
-    return stat is not None and stat.kind == ("symlink" if file_type == "link" else file_type)
+    return stat is not None and stat.file_type == ("symlink" if file_type == "link" else file_type)
 
 
 def _users(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:

@@ -26,7 +26,7 @@ Before = Dict[str, Tuple[Stat, Optional[bytes]]]
 BOOTED = "/run/systemd/system"  # exists if and only if systemd is process 1: sd_booted(3)
 NAMES = ("ssh", "sshd")  # the distributions' names for the service and its socket
 UNITS = tuple(f"{name}.{suffix}" for suffix in ("socket", "service") for name in NAMES)
-PLACES = (
+PATHS = (
     "/etc/ssh",
     "/etc/default/ssh",
     "/etc/sysconfig/sshd",
@@ -191,10 +191,10 @@ class LoginGuard:
     # Files
 
     def _files(self) -> Before:
-        """Return the state and content of the paths that a login depends on; descend only into `PLACES`."""
+        """Return the state and content of the paths that a login depends on; descend only into `PATHS`."""
         files: Before = {}
         room = ROOM
-        waiting = [(path, True) for path in PLACES] + [(path, False) for path in self.more]
+        waiting = [(path, True) for path in PATHS] + [(path, False) for path in self.more]
         while waiting and len(files) < FILES:
             path, below = waiting.pop()
             try:
@@ -202,10 +202,10 @@ class LoginGuard:
                 if stat is None:
                     continue
                 files[path] = stat, None
-                if stat.kind == "file" and stat.size <= min(LARGEST, room):
+                if stat.file_type == "file" and stat.size <= min(LARGEST, room):
                     files[path] = stat, self.machine.read(path)
                     room -= stat.size
-                elif stat.kind == "directory" and below:
+                elif stat.file_type == "directory" and below:
                     waiting += [(posixpath.join(path, name), True) for name in self.machine.listdir(path)]
             except OSError:  # it was just removed, or it can't be read: it can't be restored either
                 self.partial = True
@@ -225,11 +225,11 @@ class LoginGuard:
             if path in now and _alike(self.before[path], now[path]):
                 continue
             done.append(path)
-            if path in now and now[path][0].kind != was.kind:
+            if path in now and now[path][0].file_type != was.file_type:
                 machine.remove(path, recursive=True)
-            if was.kind == "directory":
+            if was.file_type == "directory":
                 result = machine.mkdir(path, was.mode, was.owner, was.group)
-            elif was.kind == "symlink":
+            elif was.file_type == "symlink":
                 result = machine.symlink(path, was.target, was.owner, was.group)
             elif data is not None:
                 result = machine.write(path, data, was.mode, was.owner, was.group)
@@ -242,7 +242,7 @@ class LoginGuard:
 
 def _alike(one: Tuple[Stat, Optional[bytes]], other: Tuple[Stat, Optional[bytes]]) -> bool:
     """Tell whether two states of a path are the same."""
-    fields = ("kind", "mode", "owner", "group", "target")
+    fields = ("file_type", "mode", "owner", "group", "target")
     same = all(getattr(one[0], field) == getattr(other[0], field) for field in fields)
     return same and one[1] == other[1]
 

@@ -118,7 +118,7 @@ class HostDriver:
         """Return the report of another request to the host, which is not part of the run's events."""
         late: Late = (request.definition, request.more, None)
         own = Pass(Slots(1, 0, self.gate_pass.slots.pace), None, Barrier(None, ()))
-        driver = HostDriver(request, lambda kind, data: None, lambda: late, own, self.cancel)
+        driver = HostDriver(request, lambda event, data: None, lambda: late, own, self.cancel)
         for _ in range(QUESTIONS):
             if driver.run():
                 break

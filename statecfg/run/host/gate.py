@@ -58,11 +58,11 @@ class Slots:
     :param forks: the number of hosts that are processed concurrently
     :param connected: the number of hosts that may stay connected while they wait without a slot
     :param pace: of new connections
-    :ivar places: for further hosts that stay connected while they wait
+    :ivar idle_connections: for further hosts that stay connected while they wait
     """
 
     def __init__(self, forks: int, connected: int, pace: Pace) -> None:
-        self.pace, self.places = pace, threading.Semaphore(connected)
+        self.pace, self.idle_connections = pace, threading.Semaphore(connected)
         self._free = max(1, forks)
         self._wanted = 0  # by connected hosts
         self._changed = threading.Condition()
@@ -166,7 +166,7 @@ class Pass:
         if self._wants:
             self.slots.want(-1)
         if self._stays:
-            self.slots.places.release()
+            self.slots.idle_connections.release()
         self._wants = self._stays = False
 
     def rest(self) -> bool:
@@ -175,7 +175,7 @@ class Pass:
         :returns: whether the host may stay connected
         """
         if self.has_slot:
-            self._stays = self.slots.places.acquire(blocking=False)
+            self._stays = self.slots.idle_connections.acquire(blocking=False)
             self._release()
         return self._stays
 

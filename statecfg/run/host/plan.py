@@ -61,18 +61,18 @@ class HostPlan:
         if number == len(layers):
             layers.append([])
         texts: dict[str, str] = {}
-        place = part, number  # one tuple for all nodes
-        layers[number] += [self._placed(node, place, texts) for node in frame.nodes]
+        position = part, number  # one tuple for all nodes
+        layers[number] += [self._reported(node, position, texts) for node in frame.nodes]
         for name, text in (frame.fingerprints or {}).items():
             self.fingerprints[texts.get(name) or self.checked_name(name)] = text
 
-    def _placed(self, node: frames.PlannedNode, place: tuple[str, int], texts: dict[str, str]) -> Node:
+    def _reported(self, node: frames.PlannedNode, position: tuple[str, int], texts: dict[str, str]) -> Node:
         """Return the report of a planned node, with the type and position that were sent to the host.
 
-        :param place: the part and the number of its layer
+        :param position: the part and the number of its layer
         :param texts: the strings of the other nodes of its frame. The report shares them and the sent strings
         """
-        part, number = place
+        part, number = position
         sent = self.sent[number].get(node.name) if part == "layers" else None
         if part == "layers" and sent is None and node.item_of is not None:
             sent = self._declared(node, number)
@@ -88,7 +88,7 @@ class HostPlan:
                     texts.setdefault(text, text)
         fields: Any = node.to_json(texts)
         planned: Node = fields
-        self.positions[planned["name"]] = place
+        self.positions[planned["name"]] = position
         if sent is not None:
             planned["type"], planned["position"] = sent["type"], sent.get("position", "")
         return planned
@@ -118,7 +118,7 @@ class HostPlan:
         for node in frame.nodes:
             if node.item_of not in unknown:
                 raise Broken(f"it adds {quoted(node.name)} to the plan", SUSPICIOUS)
-            layer.append(self._placed(node, ("layers", number), {}))
+            layer.append(self._reported(node, ("layers", number), {}))
 
     def complete(self) -> None:
         """Check that the plan contains every node that was sent.

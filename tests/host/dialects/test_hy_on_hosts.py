@@ -193,7 +193,7 @@ def test_syntax_newer_than_the_hosts_python_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as caught:
         bundle_modules(name)
     (found,) = caught.value.problems
-    assert (found.code, found.places[0].line) == ("SC0516", 4)
+    assert (found.code, found.locations[0].line) == ("SC0516", 4)
 
 
 @pytest.mark.parametrize("text", ["block?", "a-b", "+", "→x", "is-it?!", "ünï"])

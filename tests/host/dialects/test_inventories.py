@@ -61,7 +61,7 @@ def refused(path: Path) -> str:
     with pytest.raises(InvalidInput) as caught:
         inventories.load(path)
     (found,) = caught.value.problems
-    return f"{found.code} {found.places[0]} {found.detail} ({found.help})"
+    return f"{found.code} {found.locations[0]} {found.detail} ({found.help})"
 
 
 def test_a_playbook_runs_through_an_inventory_of_ansible(project: Path) -> None:

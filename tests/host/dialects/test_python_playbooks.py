@@ -56,7 +56,7 @@ def test_mistakes_are_reported_with_their_location(
     tmp_path: Path, text: str, code: str, place: tuple[int, int | None], words: str
 ) -> None:
     found = told(tmp_path, text)
-    main = found.places[0]
+    main = found.locations[0]
     assert (found.code, Path(main.file).name, main.line, main.column) == (code, "site.py", *place), found
     assert words in found.detail
     assert "Traceback" not in str(found)

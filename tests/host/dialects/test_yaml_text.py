@@ -38,7 +38,7 @@ try:
     yaml_text.parse(text, "f.yml", "a map")
 except InvalidInput as error:
     first = error.problems[0]
-    print(first.code, first.places[0], time.process_time() - start,
+    print(first.code, first.locations[0], time.process_time() - start,
           resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 

@@ -41,7 +41,7 @@ def refused(place: Place, change: Callable[[Children], Any]) -> str:
     with pytest.raises(InvalidInput) as failed:
         reshaped(place, change)
     assert all("teapot" in item.detail for item in failed.value.problems)
-    assert any(found.file.endswith("hooks/teapot.yml") for item in failed.value.problems for found in item.places)
+    assert any(found.file.endswith("hooks/teapot.yml") for item in failed.value.problems for found in item.locations)
     assert place.fired()[-1] == ("teapot", "pre-reconcile", "failed")
     return "\n".join(f"{item.code} {item.detail} {item.help}" for item in failed.value.problems)
 

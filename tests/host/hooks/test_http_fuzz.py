@@ -102,7 +102,7 @@ def test_every_child_becomes_a_node_or_a_reported_mistake(graph: Graph, data: st
     try:
         made = children.replaced(given)
     except InvalidInput as error:
-        assert all("h" in item.detail and item.places for item in error.problems)
+        assert all("h" in item.detail and item.locations for item in error.problems)
     else:
         assert {node.provides for node in graph.nodes()} <= {node.provides for node in made.nodes()}
 

@@ -125,9 +125,9 @@ def compare(imagined: Planned, steps: Sequence[Action]) -> None:
         assert (found is None) == (wanted is None), f"{path} after {[step.op for step in steps]}"
         if found is None or wanted is None:
             continue
-        fields = ("kind", "mode", "owner", "group", "target")
+        fields = ("file_type", "mode", "owner", "group", "target")
         assert [getattr(found, each) for each in fields] == [getattr(wanted, each) for each in fields], path
-        if found.kind == "file":
+        if found.file_type == "file":
             assert real.digest(path) == imagined.digest(path), path
 
 

@@ -130,7 +130,7 @@ def refused(project: Path, text: str, suffix: str = "yml", **choice) -> list[Pro
 
 
 def brief(found: list[Problem]) -> list[str]:
-    return [f"{item.code} {item.places[0].line}" for item in found]
+    return [f"{item.code} {item.locations[0].line}" for item in found]
 
 
 @pytest.mark.parametrize(("text", "suffix"), [(YAML, "yml"), (PYTHON, "py"), (HY, "hy")])
@@ -184,7 +184,7 @@ def test_settings_that_depend_on_the_host_are_refused(project):
         resources: [{file: "/srv/{{ near }}{{ far }}"}]
     """
     (found,) = refused(project, text)
-    assert (found.code, found.places[0].line) == ("SC0321", 6)
+    assert (found.code, found.locations[0].line) == ("SC0321", 6)
     assert "near" in found.detail
 
 
@@ -225,7 +225,7 @@ def test_settings_are_checked_against_their_type(project, kind, good, bad):
     for value in bad:
         text = f"service: db\nhosts: db1\nschema: {{a: {{type: {kind}}}}}\nsettings:\n  a: {value}\n"
         (found,) = refused(project, text)
-        assert (found.code, found.places[0][1:]) == ("SC0709", (5, 3)), value
+        assert (found.code, found.locations[0][1:]) == ("SC0709", (5, 3)), value
         if value != "null":
             text = f"service: db\nhosts: db1\nschema: {{a: {{type: {kind}, default: {value}}}}}\n"
             assert brief(refused(project, text)) == ["SC0707 3"]
@@ -234,7 +234,7 @@ def test_settings_are_checked_against_their_type(project, kind, good, bad):
 def test_an_unknown_setting_gets_a_suggestion(project):
     text = "service: db\nhosts: db1\ncharm: ../charms/db\nsettings:\n  prot: 81\n"
     (found,) = refused(project, text)
-    assert (found.code, found.places[0].line) == ("SC0708", 5)
+    assert (found.code, found.locations[0].line) == ("SC0708", 5)
     assert found.help == "did you mean `port`? (also valid: title)"
 
 
@@ -346,7 +346,7 @@ def test_invalid_relations_are_refused_with_a_hint(project, case):
             - {relation}
     """.replace("- {service: db2", "- {service: db2" if case == "two ends that provide" else "# {")
     (found,) = refused(project, text)
-    assert (found.code, found.places[0].line) == (code, 5)
+    assert (found.code, found.locations[0].line) == (code, 5)
     assert found.help == hint
 
 
@@ -370,7 +370,7 @@ def test_a_relation_repeated_in_another_order_is_refused(project):
         "- {service: web, hosts: web}\n- {service: db, hosts: db}\n- relations:\n  - [web:a, db:b]\n  - [db:b, web:a]\n"
     )
     (found,) = refused(project, text)
-    assert (found.code, [place.line for place in found.places]) == ("SC0715", [5, 4])
+    assert (found.code, [place.line for place in found.locations]) == ("SC0715", [5, 4])
 
 
 def test_relations_without_services_are_refused(project):
@@ -463,7 +463,7 @@ def test_unusual_values_never_cause_an_internal_error(project, part):
         try:
             work = prepare.playbook(path, Choice())
         except InvalidInput as wrong:
-            assert all(item.places for item in wrong.problems), (part, value)
+            assert all(item.locations for item in wrong.problems), (part, value)
         else:
             assert work.services[0].service.name == "db", (part, value)
 
@@ -551,13 +551,13 @@ def test_playbooks_that_cannot_be_included_are_refused(project):
     assert [item.code for item in refused(project, text % "other.txt")] == ["SC0515"]
     (project / "playbooks/other.yml").write_text("- {service: web, hosts: web}\n- relations: [[web:a, web:b]]\n")
     (found,) = refused(project, text % "other.yml")
-    assert (found.code, [f"{Path(place.file).name}:{place.line}" for place in found.places]) == (
+    assert (found.code, [f"{Path(place.file).name}:{place.line}" for place in found.locations]) == (
         "SC0716",
         ["play.yml:3", "other.yml:1", "other.yml:2"],
     )
     (project / "playbooks/other.yml").write_text("hosts: web\nresources:\n  - pakage: x\n")
     (found,) = refused(project, text % "other.yml")
-    assert (found.code, Path(found.places[0].file).name) == ("SC0106", "other.yml")
+    assert (found.code, Path(found.locations[0].file).name) == ("SC0106", "other.yml")
 
 
 # The command line

@@ -92,7 +92,7 @@ def test_node_type_refuses_wrong_attributes(typed, change: str, code: str) -> No
     with pytest.raises(InvalidInput) as caught:
         typed(NODE_TYPES + change + '(process "/bin/x" good)')
     assert [each.code for each in caught.value.problems] == [code]
-    assert caught.value.problems[0].places[0].file.endswith("typed.hy")
+    assert caught.value.problems[0].locations[0].file.endswith("typed.hy")
 
 
 @pytest.mark.parametrize("value", ["True", "False", "None"])

@@ -30,7 +30,7 @@ def told(tmp_path: Path, text: str) -> Problem:
 
 
 def where(found: Problem) -> tuple[str, int, int | None]:
-    place = found.places[0]
+    place = found.locations[0]
     return Path(place.file).name, place.line, place.column
 
 
@@ -118,7 +118,7 @@ def test_mistakes_are_reported_with_their_place(
 def test_first_place_is_the_innermost_line_of_the_user(tmp_path: Path) -> None:
     text = '(defn deep [] (int "x"))\n(defplay s [host] {:hosts "all"}\n  (directory "/x")\n  (deep))'
     found = told(tmp_path, text)
-    assert [place.line for place in found.places] == [3, 6]
+    assert [place.line for place in found.locations] == [3, 6]
     assert "building s for web1, after directory:/x" in found.detail
     assert "statecfg/" not in found.detail
 

@@ -16,7 +16,7 @@ def test_any_text_is_read_or_refused(text):
         yaml_text.parse(text.encode("utf-8", "surrogatepass"), "f.yml", "a map")
     except InvalidInput as error:
         assert error.problems
-        assert all(item.places and item.places[0].line >= 1 for item in error.problems)
+        assert all(item.locations and item.locations[0].line >= 1 for item in error.problems)
 
 
 @settings(max_examples=200, deadline=None)

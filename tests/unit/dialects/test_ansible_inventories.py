@@ -38,7 +38,7 @@ def test_inventory_that_differs_is_refused_with_its_place(case):
     with pytest.raises(InvalidInput) as caught:
         load(case)
     assert sorted(item.code for item in caught.value.problems) == sorted(REFUSED[case])
-    assert all(item.places[0].line for item in caught.value.problems)
+    assert all(item.locations[0].line for item in caught.value.problems)
 
 
 def test_variables_say_which_file_and_line_set_them():

@@ -34,7 +34,8 @@ def refused(path: str = "inventory.yml") -> list[str]:
     with pytest.raises(InvalidInput) as caught:
         inventories.load(path)
     return [
-        f"{item.code} {' '.join(map(str, item.places))} {item.detail} ({item.help})" for item in caught.value.problems
+        f"{item.code} {' '.join(map(str, item.locations))} {item.detail} ({item.help})"
+        for item in caught.value.problems
     ]
 
 

@@ -46,5 +46,5 @@ def test_mistake_has_one_problem_with_a_help_that_fits(
     with pytest.raises(InvalidInput) as caught:
         prepare.playbook(playbook, prepare.Choice())
     (found,) = caught.value.problems
-    assert (found.code, found.places[0].line) == (code, 4)
+    assert (found.code, found.locations[0].line) == (code, 4)
     assert detail in found.detail and help_text in found.help

@@ -211,7 +211,7 @@ def test_template_with_different_variables_is_refused(project: Path) -> None:
     assert content(nodes(project, text.format(port=1))["file:/a"]) == "1"
     (found,) = refused(project, text.format(port=2))
     assert found.code == "SC0110" and "give different results: `content`" in found.detail
-    assert [place.line for place in found.places] == [3, 6]
+    assert [place.line for place in found.locations] == [3, 6]
 
 
 def test_tags_keep_nodes_that_a_reference_requires(project: Path) -> None:

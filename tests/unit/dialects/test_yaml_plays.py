@@ -42,7 +42,7 @@ def refused(project: Path, text: str, **choice) -> list[Problem]:
 
 
 def brief(project: Path, found: list[Problem]) -> list[str]:
-    return [f"{item.code} {item.places[0]}".replace(f"{project}/playbooks/", "") for item in found]
+    return [f"{item.code} {item.locations[0]}".replace(f"{project}/playbooks/", "") for item in found]
 
 
 def content(node: dict) -> str:
@@ -162,7 +162,7 @@ def test_play_refuses_a_cycle_of_includes(project):
     found = refused(project, "hosts: web\nresources:\n  - include: a.yml\n")
     assert brief(project, found) == ["SC0317 a.yml:1:3"] or brief(project, found) == ["SC0317 b.yml:1:3"]
     assert found[0].detail == "a.yml → b.yml → a.yml"
-    assert len(found[0].places) == 2
+    assert len(found[0].locations) == 2
 
 
 def test_playbook_with_two_plays_combines_them_per_host(project):

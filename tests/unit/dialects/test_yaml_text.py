@@ -34,7 +34,7 @@ def value(data: str):
 )
 def test_parser_refuses_ambiguous_plain_words(word):
     found = problems(f"a: 1\nb: {word}\n")
-    assert [(item.code, str(item.places[0])) for item in found] == [("SC0309", "f.yml:2:4")]
+    assert [(item.code, str(item.locations[0])) for item in found] == [("SC0309", "f.yml:2:4")]
     assert "quote it" in found[0].help
     assert value(f"b: '{word}'") == {"b": word}
 
@@ -105,7 +105,7 @@ def test_parser_reads_unambiguous_words_with_their_type(word, meaning):
 def test_parser_refuses_invalid_yaml_with_place_and_help(text, code, places, words):
     first = problems(text)[0]
     assert first.code == code
-    assert " ".join(map(str, first.places)).startswith(places)
+    assert " ".join(map(str, first.locations)).startswith(places)
     assert words in first.help
 
 

@@ -95,7 +95,7 @@ def contents(job: Any) -> dict[str, Any]:
 def refused(project: Path, text: str, **choice: Any) -> list[str]:
     with pytest.raises(InvalidInput) as caught:
         prepared(project, text, **choice)
-    return [f"{one.code} {one.places[0].line} {one.detail}" for one in caught.value.problems]
+    return [f"{one.code} {one.locations[0].line} {one.detail}" for one in caught.value.problems]
 
 
 def test_a_definition_without_facts_waits_for_nothing(project: Path) -> None:
@@ -137,7 +137,7 @@ def test_the_definition_is_complete_when_the_facts_are_known(project: Path) -> N
 def test_plays_in_python_and_hy_read_facts(project: Path, text: str, ending: str) -> None:
     work = prepared(project, text, ending, limit="web1")
     assert [job.needs for job in work.jobs] == [("cpus", "os")]
-    ((location, (names, hosts)),) = awaited(work).places().items()
+    ((location, (names, hosts)),) = awaited(work).locations().items()
     assert (Path(location.file).name, names, hosts) == (f"play.{ending}", {"os"}, {"web1"})
     assert awaited(work).add("web1", {"os": OS}) == {"web1": ("cpus",)}  # a host that sends only a part is asked again
     assert awaited(work).add("web1", {"cpus": 2}) == {}
@@ -196,7 +196,7 @@ def test_an_invalid_definition_of_one_host_is_an_error_that_names_the_host(proje
     with pytest.raises(InvalidInput) as caught:
         waiting.finish()
     (problem,) = caught.value.problems
-    assert (problem.code, problem.places[0].line) == ("SC0202", 5)
+    assert (problem.code, problem.locations[0].line) == ("SC0202", 5)
     assert "web2" in problem.detail
     assert "web1" not in problem.detail
 
@@ -226,7 +226,7 @@ def test_known_facts_need_no_host(project: Path) -> None:
 
 
 def test_places_that_depend_on_facts_are_known(project: Path) -> None:
-    places = awaited(prepared(project, YAML, limit="web1")).places()
+    places = awaited(prepared(project, YAML, limit="web1")).locations()
     lines = {location.line: facts for location, (facts, _) in places.items()}
     assert lines == {1: {"packages"}, 2: {"os"}, 9: {"os"}, 12: {"mounts"}}
 

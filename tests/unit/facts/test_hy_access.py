@@ -102,5 +102,5 @@ def test_hy_reports_a_name_that_does_not_exist(tmp_path: Path, form: str, code: 
     with pytest.raises(InvalidInput) as caught:
         prepared(tmp_path, form)
     (problem,) = caught.value.problems
-    assert (problem.code, problem.places[0].line) == (code, 6)
+    assert (problem.code, problem.locations[0].line) == (code, 6)
     assert detail in problem.detail and help in problem.help

@@ -109,7 +109,7 @@ def prepared(project: Path, text: str, ending: str = "yml", **choice: Any) -> pr
 def problems(project: Path, text: str, ending: str = "yml", **choice: Any) -> list[str]:
     with pytest.raises(InvalidInput) as caught:
         prepared(project, text, ending, **choice)
-    return [f"{one.code} {one.places[0].line} {one.detail}" for one in caught.value.problems]
+    return [f"{one.code} {one.locations[0].line} {one.detail}" for one in caught.value.problems]
 
 
 def written(work: prepare.Work) -> dict[str, Any]:
@@ -265,7 +265,7 @@ def test_a_cached_node_that_lacks_facts_is_refused(project: Path) -> None:
     with pytest.raises(InvalidInput) as caught:
         waiting.finish()
     (problem,) = caught.value.problems
-    assert (problem.code, problem.places[0].line) == ("SC0505", 2)
+    assert (problem.code, problem.locations[0].line) == ("SC0505", 2)
     assert problem.detail == "file:/etc/a is from an earlier evaluation of the play, which lacked facts"
 
 
@@ -360,7 +360,7 @@ def test_facts_of_hosts_outside_the_run_come_from_the_store(project: Path) -> No
 
 
 def test_without_a_run_facts_of_other_hosts_are_missing(project: Path) -> None:
-    places = awaited(prepared(project, ADDRESS)).places()
+    places = awaited(prepared(project, ADDRESS)).locations()
     assert [(place.line, *found) for place, found in places.items()] == [(4, {"hosts[db1].ipv4"}, {"web1", "web2"})]
     given = {"db1": recorded({"ipv4": "192.0.2.9"})}
     assert written(prepared(project, ADDRESS, facts=given)) == {"web1": "192.0.2.9", "web2": "192.0.2.9"}

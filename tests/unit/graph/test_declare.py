@@ -89,13 +89,13 @@ def test_declare_reports_all_mistakes_of_a_node_together() -> None:
     assert by_code["SC0202"].help.startswith("write '0644'; 644 decimal is 01204")
     assert by_code["SC0201"].detail == "`count` of t_rich:/a: expected an integer, got a string: '3'"
     assert "requires of t_rich:/a contains a number: 3.5" in by_code["SC0105"].detail
-    assert {item.places[0].line for item in found} == {line() - 9}
+    assert {item.locations[0].line for item in found} == {line() - 9}
 
 
 def test_problem_has_the_place_where_the_attribute_is_written() -> None:
     with refused("SC0202") as found:
         declare.declare_at(t_path, ("a",), {}, HERE, {"path": SourceLocation("play.yml", 9, 11)})
-    assert found[0].places == (SourceLocation("play.yml", 9, 11),)
+    assert found[0].locations == (SourceLocation("play.yml", 9, 11),)
 
 
 def test_declare_refuses_extra_missing_and_repeated_arguments() -> None:
@@ -216,8 +216,8 @@ def test_unknown_node_type_is_reported_with_a_suggestion() -> None:
     with refused("SC0106") as found:
         assert registry.find("fiel", HERE) is None
     assert "did you mean `file`?" in found[0].help and "resources/fiel.py" in found[0].help
-    assert found[0].places == (HERE,)
+    assert found[0].locations == (HERE,)
     with refused("SC0106") as found:
         from statecfg.resources import pakage  # noqa: F401  # the import is the test
     assert "did you mean `package`?" in found[0].help
-    assert found[0].places[0].line == line() - 2 and found[0].places[0].file == __file__
+    assert found[0].locations[0].line == line() - 2 and found[0].locations[0].file == __file__

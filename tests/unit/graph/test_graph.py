@@ -114,7 +114,7 @@ def test_different_attributes_are_reported_with_both_places() -> None:
     two = t_plain("a", text="y")
     with refused("SC0110") as found:
         _ = merge_graphs(one, two).nodemap
-    assert [place.line for place in found[0].places] == [one.node.position.line, two.node.position.line]
+    assert [place.line for place in found[0].locations] == [one.node.position.line, two.node.position.line]
 
 
 def test_nodemap_visits_each_shared_node_only_once() -> None:

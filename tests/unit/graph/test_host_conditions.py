@@ -123,4 +123,4 @@ def test_block_gives_its_nodes_conditions() -> None:
     assert "when_host" not in file("/c", content="x").node.options
     with refused("SC0122") as problems, when_host({"paht": "/a"}):
         file("/d", content="x")
-    assert "the `when_host` of a block contains" in problems[0].detail and problems[0].places[0].file == __file__
+    assert "the `when_host` of a block contains" in problems[0].detail and problems[0].locations[0].file == __file__

@@ -36,7 +36,7 @@ def test_cycle_is_reported_as_a_path_with_all_places() -> None:
     shown = {node.provides: str(node.position) for node in (a.node, c.node)}
     assert f"a requires b ({shown['a']})" in text and f"c requires a ({shown['c']})" in text
     assert "free" not in text
-    assert list(found[0].places) == [a.node.position, b.node.position, c.node.position]
+    assert list(found[0].locations) == [a.node.position, b.node.position, c.node.position]
 
 
 def test_layers_reports_every_cycle() -> None:
@@ -55,7 +55,7 @@ def test_self_requirement_is_reported_with_name_and_place() -> None:
     graph = t_plain("a", requires=["t_plain:a"])
     with refused("SC0112") as found:
         layers(graph)
-    assert "t_plain:a requires itself" in found[0].detail and found[0].places == (graph.node.position,)
+    assert "t_plain:a requires itself" in found[0].detail and found[0].locations == (graph.node.position,)
 
 
 def test_missing_requirement_is_reported_with_the_nearest_name() -> None:
@@ -106,4 +106,4 @@ def test_a_chain_that_is_too_long_ends_the_evaluation(step: int, monkeypatch: py
     assert len(recorded) == 8
     start = "t_plain:8 is in a chain of more than 9 nodes, each of which requires the next"
     assert found[0].detail == f"{start} (the maximum is 9 layers)"
-    assert found[0].places[0].file.endswith("test_layers.py")
+    assert found[0].locations[0].file.endswith("test_layers.py")

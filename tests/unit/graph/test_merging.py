@@ -60,7 +60,7 @@ def test_different_attributes_are_named_with_their_values(one: dict, other: dict
         layers(merge_graphs(*graphs))
     assert "2 declarations of t_rich:/a have different attributes: " in found[0].detail
     assert words in found[0].detail
-    assert found[0].places == tuple({graph.node.position: None for graph in graphs})
+    assert found[0].locations == tuple({graph.node.position: None for graph in graphs})
 
 
 def test_message_about_different_secrets_does_not_show_them() -> None:
@@ -87,7 +87,7 @@ def test_places_of_all_declarations_are_reported() -> None:
     with refused("SC0110") as found:
         layers(merge_graphs(*graphs))
     assert found[0].detail.startswith("3 declarations of t_plain:a")
-    assert {place.line for place in found[0].places} == {graph.node.position.line for graph in graphs}
+    assert {place.line for place in found[0].locations} == {graph.node.position.line for graph in graphs}
 
 
 def test_two_names_for_one_object_remain_an_error_with_all_places() -> None:
@@ -98,7 +98,7 @@ def test_two_names_for_one_object_remain_an_error_with_all_places() -> None:
     ]
     with refused("SC0114") as found:
         compile_graph(merge_graphs(*graphs), WireContext())
-    assert [place.line for place in found[0].places] == [graph.node.position.line for graph in graphs]
+    assert [place.line for place in found[0].locations] == [graph.node.position.line for graph in graphs]
 
 
 def test_missing_requirement_names_the_places_of_all_declarations() -> None:
@@ -106,7 +106,7 @@ def test_missing_requirement_names_the_places_of_all_declarations() -> None:
     two = t_plain("a", requires=["nowhere"])
     with refused("SC0111") as found:
         layers(merge_graphs(one, two))
-    assert found[0].places == (one.node.position, two.node.position)
+    assert found[0].locations == (one.node.position, two.node.position)
 
 
 def test_wire_node_lists_the_places_of_its_other_declarations(tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_equal_paths_of_different_files_are_refused(tmp_path: Path) -> None:
     with refused("SC0110") as found:
         compile_graph(merge_graphs(a, b, c), context)
     assert "have the same attributes, but give different results: `body`" in found[0].detail
-    assert len(found[0].places) == 3
+    assert len(found[0].locations) == 3
     (tmp_path / "c" / "data").unlink()
     with refused("SC0118") as found:
         compile_graph(merge_graphs(a, c), context)
-    assert found[0].places[0].file == str(tmp_path / "c" / "play.yml")
+    assert found[0].locations[0].file == str(tmp_path / "c" / "play.yml")

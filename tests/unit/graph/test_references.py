@@ -109,7 +109,7 @@ def test_label_refuses_what_is_not_a_name() -> None:
     for wrong in ("", 3):
         with refused("SC0108") as found, label(wrong):  # type: ignore[arg-type]  # the test is about this
             pass
-        assert found[0].places[0].file == __file__
+        assert found[0].locations[0].file == __file__
 
 
 def test_merged_declarations_have_the_labels_and_tags_of_all() -> None:
@@ -160,7 +160,7 @@ def test_reference_without_a_match_is_reported(reference: str, detail: str, help
     node = t_plain("x", provides="all", tags=["mine"], requires=[Written(reference, place)])
     with refused("SC0111") as found:
         layers(merge_graphs(*graphs, node))
-    assert detail in found[0].detail and help in found[0].help and found[0].places == (place,)
+    assert detail in found[0].detail and help in found[0].help and found[0].locations == (place,)
 
 
 def test_cycle_through_references_names_them_and_their_places() -> None:
@@ -171,7 +171,7 @@ def test_cycle_through_references_names_them_and_their_places() -> None:
         layers(merge_graphs(one, two))
     assert "f/a requires f/b through f/* (a.yml:1:2)" in found[0].detail
     assert "f/b requires f/a through f/** (b.yml:3:4)" in found[0].detail
-    assert found[0].places == (*places, one.node.position, two.node.position)
+    assert found[0].locations == (*places, one.node.position, two.node.position)
     assert "instead of `f/*`" in found[0].help
 
 

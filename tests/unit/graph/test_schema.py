@@ -81,7 +81,7 @@ def test_schema_refuses_a_wrong_definition_at_its_line(function: Any, message: s
         schema.of(node_type_of(function))
     (found,) = caught.value.problems
     assert found.code == "SC0119" and message in found.detail
-    assert found.places[0].line == function.__code__.co_firstlineno
+    assert found.locations[0].line == function.__code__.co_firstlineno
 
 
 def test_every_shipped_node_type_has_a_schema() -> None:

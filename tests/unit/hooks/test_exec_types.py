@@ -109,8 +109,8 @@ def test_configuration_is_read_as_yaml_1_1(tmp_path: Path) -> None:
 def test_invalid_configuration_is_refused_with_file_and_line(tmp_path: Path, text: str, code: str, line: int) -> None:
     folder = made(tmp_path, "bad", text)
     (found,) = wrong(HookTypes((tmp_path,)), "bad")
-    assert (found.code, found.places[0].file) == (code, str(folder / "configuration.yaml"))
-    assert found.places[0].line == line
+    assert (found.code, found.locations[0].file) == (code, str(folder / "configuration.yaml"))
+    assert found.locations[0].line == line
 
 
 def test_unknown_configuration_key_is_refused_with_a_suggestion(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def refused(root: Path, text: str) -> list[tuple[str, int]]:
     """Return the code and the line of each problem of a registration."""
     with pytest.raises(InvalidInput) as failed:
         files.load(project(root, one=text))
-    return [(item.code, item.places[0].line) for item in failed.value.problems]
+    return [(item.code, item.locations[0].line) for item in failed.value.problems]
 
 
 def test_project_without_hooks_has_no_registrations(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_mistakes_that_scoby_ignores_become_warnings(tmp_path: Path) -> None:
     text = SCOBY.replace("[pre-reconcile, finalize]", "[pre-reconcile, finalise]").replace("PT5S", "5s")
     found = only(tmp_path, text)
     assert found.events == ("pre-reconcile",) and found.http is not None and found.http.timeout == 15
-    assert [(item.code, item.places[0].line) for item in found.warnings] == [("SC0605", 12), ("SC0608", 13)]
+    assert [(item.code, item.locations[0].line) for item in found.warnings] == [("SC0605", 12), ("SC0608", 13)]
     assert found.warnings[1].help.startswith("did you mean `finalize`?")
 
 
@@ -212,7 +212,7 @@ def test_load_reports_mistakes_of_all_files_together(tmp_path: Path) -> None:
     )
     with pytest.raises(InvalidInput) as failed:
         files.load(made)
-    assert [(item.code, item.places[0].file) for item in failed.value.problems] == [
+    assert [(item.code, item.locations[0].file) for item in failed.value.problems] == [
         ("SC0604", "hooks/a.yml"),
         ("SC0602", "hooks/b.yml"),
         ("SC0311", "hooks/b.yml"),

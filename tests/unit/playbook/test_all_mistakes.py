@@ -166,7 +166,7 @@ def mistakes(project: Path, name: str, text: str) -> list[Problem]:
 
 
 def brief(found: list[Problem]) -> list[str]:
-    return [f"{item.code} {item.places[0].line}" for item in found]
+    return [f"{item.code} {item.locations[0].line}" for item in found]
 
 
 @pytest.mark.parametrize(("suffix", "text", "expected"), CASES, ids=[case[0] for case in CASES])
@@ -260,7 +260,7 @@ def test_mistakes_in_node_types_are_reported_at_their_place(project) -> None:
     names = [name.partition(".")[0] for name in BROKEN_TYPES]
     entries = "".join(f"  - {{{name}: x{', env: 1' if name == 'inhy' else ''}}}\n" for name in names)
     found = mistakes(project, "types.yml", f"hosts: all\nresources:\n{entries}  - {{file: /a, contnt: x}}\n")
-    told = {(item.code, item.places[0].file.rpartition("/")[2], item.places[0].line) for item in found}
+    told = {(item.code, item.locations[0].file.rpartition("/")[2], item.locations[0].line) for item in found}
     assert told == {
         ("SC0503", "undefined.py", 4),
         ("SC0501", "unparsable.py", 1),

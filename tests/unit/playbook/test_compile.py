@@ -110,7 +110,7 @@ def test_two_nodes_for_the_same_path_are_refused(one: str, other: str, thing: st
     with refused("SC0114") as found:
         compiled(*graphs)
     assert thing in found[0].detail
-    assert found[0].places == (graphs[0].node.position, graphs[1].node.position)
+    assert found[0].locations == (graphs[0].node.position, graphs[1].node.position)
 
 
 def test_nodes_with_different_names_may_not_manage_the_same_thing() -> None:
@@ -131,7 +131,7 @@ def test_path_both_present_and_absent_is_refused() -> None:
     with refused("SC0114") as found:
         compiled(*graphs)
     assert "`absent` is false in one and true in the other" in found[0].detail
-    assert found[0].places == places
+    assert found[0].locations == places
 
 
 def test_compile_reports_all_kinds_of_problems_together(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_compile_refuses_missing_outside_and_special_sources(tmp_path: Path) -> 
         with refused("SC0118") as found:
             compiled(node_at(project, source), base=project)
         assert message in found[0].detail, source
-        assert found[0].places == (SourceLocation(str(project / "playbooks" / "p.yml"), 3, 5),)
+        assert found[0].locations == (SourceLocation(str(project / "playbooks" / "p.yml"), 3, 5),)
 
 
 def test_tree_lists_files_links_and_directories(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def wrong(error: Exception) -> Any:
 def test_failure_in_to_wire_is_reported_with_its_place() -> None:
     with refused("SC0116", "SC0116") as found:
         compiled(kind("t_bad", wrong(ValueError("not found")))("a"), kind("t_os", wrong(OSError("gone")))("a"))
-    assert found[0].detail == "t_bad:a: not found" and found[0].places[0].file == __file__
+    assert found[0].detail == "t_bad:a: not found" and found[0].locations[0].file == __file__
 
 
 def test_exception_in_our_own_to_wire_names_the_node() -> None:
@@ -251,7 +251,7 @@ def test_exception_in_a_users_to_wire_is_reported_as_theirs() -> None:
     with refused("SC0504") as found:
         compiled(kind("t_crash", wrong(ZeroDivisionError("x")))("a"))
     assert "ZeroDivisionError: x" in found[0].detail
-    assert [place.file for place in found[0].places] == [__file__, __file__]
+    assert [place.file for place in found[0].locations] == [__file__, __file__]
 
 
 @each("answer", [None, 3, {"attrs": 3}, []])
@@ -272,7 +272,7 @@ def nested(depth: int) -> Any:
 def test_compile_refuses_values_that_cannot_be_sent(value: Any) -> None:
     with refused("SC0117") as found:
         compiled(kind("t_value", lambda node: node.with_attrs(value=value))("a"))
-    assert found[0].places[0].file == __file__ and len(found[0].detail) < 250
+    assert found[0].locations[0].file == __file__ and len(found[0].detail) < 250
 
 
 def test_compiled_layers_follow_the_requirements() -> None:

@@ -34,7 +34,7 @@ def test_present_child_of_an_absent_directory_is_refused(child: Graph) -> None:
     for graphs in ((parent, child), (child, parent)):
         (found,) = wrong(*graphs)
         assert found.code == "SC0121" and "which directory:/srv/app removes" in found.detail
-        assert found.places == (child.node.position, parent.node.position)
+        assert found.locations == (child.node.position, parent.node.position)
 
 
 def test_absent_child_of_an_absent_directory_is_accepted() -> None:
@@ -50,7 +50,7 @@ def test_two_modes_or_owners_for_one_file_are_refused(field: str, one: str, othe
     shown = (one, other) if field == "mode" else (repr(one), repr(other))
     assert found.code == "SC0121"
     assert found.detail == f"file:/etc/x sets the {field} of /etc/x to {shown[0]}, line sets it to {shown[1]}"
-    assert found.places == (graphs[0].node.position, graphs[1].node.position)
+    assert found.locations == (graphs[0].node.position, graphs[1].node.position)
 
 
 def test_same_mode_in_two_spellings_is_accepted() -> None:

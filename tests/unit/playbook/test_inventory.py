@@ -31,7 +31,8 @@ def refused(text: str) -> list[str]:
     with pytest.raises(InvalidInput) as caught:
         read(text)
     return [
-        f"{item.code} {' '.join(map(str, item.places))} {item.detail} ({item.help})" for item in caught.value.problems
+        f"{item.code} {' '.join(map(str, item.locations))} {item.detail} ({item.help})"
+        for item in caught.value.problems
     ]
 
 

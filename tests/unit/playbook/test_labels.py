@@ -90,4 +90,4 @@ def test_declaration_that_a_play_does_not_return_is_reported_although_an_equal_o
     text = PYTHON.replace("    return [", '    package("nginx")\n    return [')
     with pytest.raises(InvalidInput) as caught:
         work(tmp_path, "py", text)
-    assert [(item.code, item.places[0].line) for item in caught.value.problems] == [("SC0511", 10)]
+    assert [(item.code, item.locations[0].line) for item in caught.value.problems] == [("SC0511", 10)]

@@ -51,7 +51,7 @@ def test_read_settings_refuses_mistakes_with_place_and_help(tmp_path, text, code
     with pytest.raises(InvalidInput) as caught:
         project.read_settings(path)
     first = caught.value.problems[0]
-    assert (first.code, str(first.places[0])) == (code, f"{path}{place}")
+    assert (first.code, str(first.locations[0])) == (code, f"{path}{place}")
     assert words in first.help
 
 

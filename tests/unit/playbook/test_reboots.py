@@ -54,7 +54,7 @@ def test_two_reboots_without_an_order_are_refused() -> None:
     (found,) = caught.value.problems
     assert found.code == "SC0121"
     assert found.detail == "reboot:one and reboot:two both reboot the host, and neither requires the other"
-    assert len(found.places) == 2
+    assert len(found.locations) == 2
 
 
 def test_a_reboot_that_is_never_due_is_refused() -> None:

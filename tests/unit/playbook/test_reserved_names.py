@@ -44,7 +44,7 @@ def test_variable_can_not_be_called_host(tmp_path: Path, file: str, names: tuple
         prepare.playbook(playbook, prepare.Choice(tmp_path / "inventory.yml"))
     (found,) = caught.value.problems
     assert (found.detail, found.help) == ("`host` is reserved", "choose another name")
-    assert (Path(found.places[0].file).name, found.places[0].line) == (file, line)
+    assert (Path(found.locations[0].file).name, found.locations[0].line) == (file, line)
 
 
 def test_variable_of_the_command_line_can_not_be_called_host(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_variable_of_the_command_line_can_not_be_called_host(tmp_path: Path) -> 
     with pytest.raises(InvalidInput) as caught:
         extra_vars(["@v.yml"], tmp_path)
     (found,) = caught.value.problems
-    assert (found.detail, found.places[0].line) == ("`host` is reserved", 2)
+    assert (found.detail, found.locations[0].line) == ("`host` is reserved", 2)
 
 
 def test_message_about_a_wrong_name_of_a_variable_quotes_only_the_name(tmp_path: Path) -> None:
@@ -71,4 +71,4 @@ def test_play_without_parentheses_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput) as caught:
         prepare.playbook(tmp_path / "play.py", prepare.Choice())
     (found,) = caught.value.problems
-    assert (found.code, found.help, found.places[0].line) == ("SC0512", 'write @play(hosts="web")', 3)
+    assert (found.code, found.help, found.locations[0].line) == ("SC0512", 'write @play(hosts="web")', 3)

@@ -132,7 +132,7 @@ def refused(project: Path, text: str, suffix: str = "yml") -> list[Problem]:
 
 
 def brief(problems: list[Problem], project: Path) -> list[str]:
-    return [f"{item.code} {str(item.places[0]).removeprefix(f'{project}/')}" for item in problems]
+    return [f"{item.code} {str(item.locations[0]).removeprefix(f'{project}/')}" for item in problems]
 
 
 def content(node: Any) -> str:
@@ -213,12 +213,12 @@ def test_mistakes_are_reported_at_once_with_places_and_the_role(project: Path) -
         "SC0327 playbooks/site.yml:9:12",
         "SC0327 playbooks/site.yml:9:28",
     ]
-    by_line = {item.places[0][1:]: item for item in problems if item.code != "SC0327"}
+    by_line = {item.locations[0][1:]: item for item in problems if item.code != "SC0327"}
     assert by_line[4, 5].detail == "the role web requires the parameter `root`"
     assert by_line[4, 5].help == "root: where the sites are"
     assert by_line[5, 12].help.startswith("did you mean `port`")
     assert by_line[6, 5].help.startswith("did you mean `web`")
-    assert all("the role broken" in item.detail for item in problems if "broken" in item.places[0].file)
+    assert all("the role broken" in item.detail for item in problems if "broken" in item.locations[0].file)
     assert not any("abc" in str(item) for item in problems)
 
 
@@ -243,7 +243,7 @@ def test_mistakes_in_python_have_the_place_of_the_call(project: Path) -> None:
 def test_include_outside_a_play_is_an_error() -> None:
     with pytest.raises(InvalidInput) as caught:
         include("web")
-    assert [(item.code, item.places[0].file) for item in caught.value.problems] == [("SC0512", __file__)]
+    assert [(item.code, item.locations[0].file) for item in caught.value.problems] == [("SC0512", __file__)]
 
 
 @each(
@@ -271,7 +271,7 @@ def test_mistake_in_a_definition_has_a_place(project: Path, text: str, expected:
     put(project / "roles/bad/role.yml", text)
     (found,) = refused(project, "hosts: all\nresources: [{include: bad}]\n")
     code, place, start = expected.split(" ", 2)
-    assert found.code == code and str(found.places[0]).endswith(f"roles/bad/role.yml:{place}")
+    assert found.code == code and str(found.locations[0]).endswith(f"roles/bad/role.yml:{place}")
     assert found.detail.startswith(start)
 
 

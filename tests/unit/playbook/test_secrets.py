@@ -183,7 +183,7 @@ def test_mistakes_in_secrets_are_reported_with_their_place(given, code, words, t
     with pytest.raises(InvalidInput) as caught:
         secrets.tagged("!secret", given, SourceLocation(str(tmp_path / "x.yml"), 3, 5))
     first = caught.value.problems[0]
-    assert (first.code, first.places[0].line) == (code, 3)
+    assert (first.code, first.locations[0].line) == (code, 3)
     assert words in first.detail
     assert "abc" not in str(first)
 
@@ -191,7 +191,7 @@ def test_mistakes_in_secrets_are_reported_with_their_place(given, code, words, t
 def test_problem_of_a_secret_has_the_place_of_its_call():
     with pytest.raises(InvalidInput) as caught:
         secrets.secret("x", env="NOT_SET_ANYWHERE")
-    assert caught.value.problems[0].places[0].file == __file__
+    assert caught.value.problems[0].locations[0].file == __file__
 
 
 def test_command_refuses_a_secret_among_its_arguments() -> None:

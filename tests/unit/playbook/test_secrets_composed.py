@@ -176,7 +176,7 @@ def test_text_that_would_lose_the_secret_is_refused(
     with pytest.raises(InvalidInput) as caught:
         sent(content)
     (found,) = caught.value.problems
-    assert found.code == "SC0423" and found.places[0].file == __file__
+    assert found.code == "SC0423" and found.locations[0].file == __file__
     assert "tok" in found.detail and VALUE not in str(found)
 
 
@@ -248,7 +248,7 @@ def refused(made: Callable[..., Any], text: str, name: str = "site.yml", value: 
     with pytest.raises(InvalidInput) as caught:
         made(text, name, value)
     assert value not in str(caught.value)
-    return [(found.code, found.places[0].line) for found in caught.value.problems]
+    return [(found.code, found.locations[0].line) for found in caught.value.problems]
 
 
 YAML = """\
@@ -363,7 +363,7 @@ def test_secret_in_a_connection_setting_is_refused_with_its_place(
     with pytest.raises(InvalidInput) as caught:
         made("hosts: web1\nresources: []\n", value="192.0.2.7")
     (found,) = caught.value.problems
-    assert (found.code, found.places[0].file, found.places[0].line) == ("SC0405", str(inventory), 3)
+    assert (found.code, found.locations[0].file, found.locations[0].line) == ("SC0405", str(inventory), 3)
     assert f"`{setting}`" in found.detail and "192.0.2.7" not in str(found)
 
 

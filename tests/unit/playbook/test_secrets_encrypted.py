@@ -170,7 +170,7 @@ def test_problem_names_the_file_and_the_cause_but_no_value(
             assert "canary" not in f"{secret.reveal()}"
         assert not secret.available
     (found,) = problems
-    assert words in found.detail and help_words in found.help and found.places[0].line == 3
+    assert words in found.detail and help_words in found.help and found.locations[0].line == 3
     assert "canary" not in str(found) and "vault-secret" not in str(found)
 
 

@@ -39,7 +39,7 @@ def told(project: Path, text: str, name: str = "site.yml", extra: Mapping[str, A
 
 def checked(error: InvalidInput) -> str:
     text = str(error)
-    assert error.problems and all(item.places for item in error.problems), text
+    assert error.problems and all(item.locations for item in error.problems), text
     assert not [part for part in PARTS if part in text.lower()], text
     assert max(len(item.detail) for item in error.problems) <= 1000
     return text

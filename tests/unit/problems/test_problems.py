@@ -54,7 +54,7 @@ def test_invalid_input_can_be_pickled() -> None:
 
 
 def test_problem_keeps_a_repeated_place_once() -> None:
-    assert len(problem("SC0110", "", "", SourceLocation("a", 1), SourceLocation("a", 1)).places) == 1
+    assert len(problem("SC0110", "", "", SourceLocation("a", 1), SourceLocation("a", 1)).locations) == 1
 
 
 def test_problem_codes_are_well_formed_and_used() -> None:

@@ -354,5 +354,5 @@ def test_lines_of_pam_are_undone_in_the_file_to_which_a_link_leads() -> None:
     node = {"pam": "a", "service": "system-auth", "module_type": "auth", "module": "pam_a.so", "absent": True}
     assert Undone(machine, node).ops == ["restore_stack"]
     link = machine.stat("/etc/pam.d/system-auth")
-    assert link is not None and link.kind == "symlink"
+    assert link is not None and link.file_type == "symlink"
     assert machine.read("/etc/authselect/system-auth").decode() == text

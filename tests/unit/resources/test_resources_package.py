@@ -68,7 +68,7 @@ def test_project_may_not_reuse_the_name_of_a_shipped_type(project: Path) -> None
     (project / "file.py").write_text(OWN.format("file"))
     with refused("SC0120") as found:
         resources.add_directory(str(project))
-    assert found[0].places[0].file == str(project / "file.py")
+    assert found[0].locations[0].file == str(project / "file.py")
 
 
 def test_file_must_define_a_node_type_of_its_own_name(project: Path) -> None:
@@ -77,7 +77,7 @@ def test_file_must_define_a_node_type_of_its_own_name(project: Path) -> None:
     with refused("SC0119") as found:
         _ = resources.own_other
     REGISTRY.pop("something_else")
-    assert found[0].places[0].file == str(project / "own_other.py")
+    assert found[0].locations[0].file == str(project / "own_other.py")
     assert "defines no node type `own_other`" in found[0].detail
 
 

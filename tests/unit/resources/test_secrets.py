@@ -102,7 +102,7 @@ def test_secret_in_a_template_of_a_file_that_others_can_read_is_refused(
     with problems.collecting() as found, problems.reporting():
         compile_graph(graph, WireContext(HostContext("a", Vars({"word": secret})), tmp_path))
     (problem,) = found
-    assert problem.code == "SC0425" and problem.places and advice in problem.help
+    assert problem.code == "SC0425" and problem.locations and advice in problem.help
     assert "uses the secret token, and every user of the host can read the file" in problem.detail
     plain = getattr(resources, kind)(name, template="unit", vars={"word": output("command:a", "stdout")})
     command = resources.command("a", argv=["/bin/true"])
@@ -136,7 +136,7 @@ def test_value_of_a_node_with_a_secret_is_a_secret(kind: str, name: str, attribu
     ) as caught:
         compile_graph(merge_graphs(hiding, user), WireContext(HostContext("a"), base=tmp_path))
     (problem,) = caught.value.problems
-    assert problem.code == "SC0425" and problem.places and problem.help
+    assert problem.code == "SC0425" and problem.locations and problem.help
 
 
 def test_secret_is_allowed_where_only_its_readers_see_it() -> None:

@@ -90,7 +90,7 @@ def test_charm_refuses_links_to_outside_or_missing_files(folder, target):
     write(folder.parent / "outside")
     (folder / "hooks/start").symlink_to(target)
     (found,) = refused(folder)
-    assert (found.code, found.places[0].file) == ("SC0703", str(folder / "hooks/start"))
+    assert (found.code, found.locations[0].file) == ("SC0703", str(folder / "hooks/start"))
     assert target in found.detail
 
 
@@ -200,7 +200,7 @@ def test_charm_refuses_files_writable_by_others(folder, what):
     path = folder / what
     path.chmod(path.stat().st_mode | 0o002)
     (found,) = refused(folder)
-    assert (found.code, found.places[0].file) == ("SC0601", str(path))
+    assert (found.code, found.locations[0].file) == ("SC0601", str(path))
     assert "has mode 07" in found.detail or "has mode 06" in found.detail
 
 
@@ -284,7 +284,7 @@ def test_read_refuses_a_named_pipe_among_the_hooks(folder):
 def test_invalid_metadata_or_config_is_refused_with_its_line(folder, file, text, code, line):
     path = write(folder / file, text, 0o644)
     (found,) = refused(folder)
-    assert (found.code, found.places[0][:2]) == (code, (str(path), line))
+    assert (found.code, found.locations[0][:2]) == (code, (str(path), line))
 
 
 def test_read_refuses_a_link_to_itself(folder):

@@ -36,7 +36,7 @@ def test_a_host_that_continues_or_ends_leaves_its_place_to_another_one() -> None
     second.leave()
     second.leave()
     assert third.wait()
-    assert not slots.places.acquire(blocking=False)
+    assert not slots.idle_connections.acquire(blocking=False)
 
 
 def test_a_host_that_waits_without_a_connection_needs_a_new_slot() -> None:

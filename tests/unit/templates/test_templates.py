@@ -108,14 +108,14 @@ def test_expression_returns_a_truth_value_or_a_problem():
 )
 def test_evaluate_reports_mistakes_with_place_and_help(text, code, detail, help_text):
     found = problem_of(templates.evaluate, text, {"port": 80, "table": {"key": 1}, "names": [], "nothing": None}, HERE)
-    assert (found.code, found.places[-1]) == (code, HERE)
+    assert (found.code, found.locations[-1]) == (code, HERE)
     assert detail in found.detail
     assert help_text in found.help
 
 
 def test_problem_in_a_block_names_the_line_of_the_mistake():
     found = problem_of(templates.evaluate, "one\ntwo {{ x }}\n", {}, HERE, block=True)
-    assert str(found.places[0]) == "play.yml:9"
+    assert str(found.locations[0]) == "play.yml:9"
 
 
 def test_render_file_includes_templates_and_places_problems(tmp_path):
@@ -127,10 +127,10 @@ def test_render_file_includes_templates_and_places_problems(tmp_path):
     given = {"port": 80, "names": [1, 2]}
     assert templates.render_file(site, given, HERE, tmp_path) == "a\npart 80\n  1\n  2\nend\n"
     found = problem_of(templates.render_file, site, {"names": []}, HERE, tmp_path)
-    assert [str(place) for place in found.places] == [f"{tmp_path}/templates/part.j2:1", str(HERE)]
+    assert [str(place) for place in found.locations] == [f"{tmp_path}/templates/part.j2:1", str(HERE)]
     (tmp_path / "templates" / "part.j2").write_text("\n\n{{ x")
     found = problem_of(templates.render_file, site, given, HERE, tmp_path)
-    assert [str(place) for place in found.places] == [f"{tmp_path}/templates/part.j2:3", str(HERE)]
+    assert [str(place) for place in found.locations] == [f"{tmp_path}/templates/part.j2:3", str(HERE)]
 
 
 def test_render_file_refuses_a_cycle_of_includes(tmp_path):
@@ -144,7 +144,7 @@ def test_render_file_refuses_a_cycle_of_includes(tmp_path):
 def test_render_file_refuses_a_file_that_is_not_utf8(tmp_path):
     (tmp_path / "a.j2").write_bytes(b"x\ncaf\xe9")
     found = problem_of(templates.render_file, tmp_path / "a.j2", {}, HERE)
-    assert (found.code, found.places[0].line) == ("SC0313", 2)
+    assert (found.code, found.locations[0].line) == ("SC0313", 2)
 
 
 def test_templates_use_secret_values_and_record_them(monkeypatch):

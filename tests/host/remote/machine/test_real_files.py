@@ -143,7 +143,7 @@ def test_write_refuses_to_replace_a_fifo_or_socket(place: Path, kind: str) -> No
     assert machine.write(path, "x")["reason"] == f"cannot write {path}: a device, pipe or socket is in the way"
     with pytest.raises(OSError, match="not a regular file"):
         machine.read(path)
-    assert machine.stat(path).kind == "other"
+    assert machine.stat(path).file_type == "other"
     assert machine.chmod(path, 0o600) == {"status": "ok"}
     assert machine.stat(path).mode == 0o600
     assert machine.remove(path) == {"status": "ok"}
@@ -219,7 +219,7 @@ def test_read_and_stat_never_open_a_device() -> None:
     machine = RealMachine()
     with pytest.raises(OSError):
         machine.read("/dev/null")
-    assert machine.stat("/dev/null").kind == "other"
+    assert machine.stat("/dev/null").file_type == "other"
     assert "null" not in opened and "/dev/null" not in opened
 
 

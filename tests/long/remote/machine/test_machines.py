@@ -78,7 +78,7 @@ def view(machine: Machine, top: str) -> dict[str, Any]:
             except OSError as problem:
                 value = problem.errno
             if what == "stat" and value is not None and not isinstance(value, int):
-                value = value.kind, value.target, value.mode, value.owner, value.group
+                value = value.file_type, value.target, value.mode, value.owner, value.group
             found[f"{what} {name}"] = value
     return found
 

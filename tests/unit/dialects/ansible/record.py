@@ -65,7 +65,7 @@ def check(name: str, expected: dict[str, Any], sources: Sequence[Path], director
         found = list(comparing.differences(expected, comparing.load(sources, directory)))
     except InvalidInput as error:
         codes = sorted(item.code for item in error.problems)
-        found = [f"refused: {item.places[0] if item.places else ''} {item.detail}" for item in error.problems]
+        found = [f"refused: {item.locations[0] if item.locations else ''} {item.detail}" for item in error.problems]
     if codes and codes == sorted(comparing.REFUSED.get(name, [])):
         print(f"{name}: refused, as the docs say")
         return True

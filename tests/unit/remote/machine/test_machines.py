@@ -59,13 +59,13 @@ def seen(machine: Machine, path: str) -> Any:
     stat = machine.stat(path)
     if stat is None:
         return None
-    mode = None if stat.kind == "symlink" else stat.mode
+    mode = None if stat.file_type == "symlink" else stat.mode
     inside: Any = stat.target
-    if stat.kind == "file":
+    if stat.file_type == "file":
         inside = machine.read(path)
-    elif stat.kind == "directory":
+    elif stat.file_type == "directory":
         inside = machine.listdir(path)
-    return stat.kind, mode, stat.owner, stat.group, inside
+    return stat.file_type, mode, stat.owner, stat.group, inside
 
 
 def ok(result: dict[str, Any]) -> bool:
@@ -112,7 +112,7 @@ def test_write_replaces_a_link_by_a_file(host: Setting) -> None:
     host.machine.write(host.at("target"), "left alone")
     host.machine.symlink(host.at("f"), "target")
     assert ok(host.machine.write(host.at("f"), "new"))
-    assert host.machine.stat(host.at("f")).kind == "file"
+    assert host.machine.stat(host.at("f")).file_type == "file"
     assert host.machine.read(host.at("target")) == b"left alone"
 
 
@@ -304,7 +304,7 @@ def test_stat_returns_none_for_paths_below_a_file(host: Setting) -> None:
 def test_machine_accepts_paths_with_dots_and_double_slashes(host: Setting) -> None:
     host.machine.mkdir(host.at("d"))
     assert ok(host.machine.write(host.at("d//./f"), "x"))
-    assert host.machine.stat(host.at("d/../d/f/")).kind == "file"
+    assert host.machine.stat(host.at("d/../d/f/")).file_type == "file"
 
 
 @pytest.mark.skipif(not ROOT, reason="only root may give files away")
