@@ -53,8 +53,8 @@ def replace(
     :param pattern: the regular expression
     :param replacement: the new text. ``\\1`` and ``\\g<name>`` are groups of the pattern, ``\\n`` is a line
         break and ``\\\\`` a backslash, also in a secret. An empty text deletes what matches
-    :param after: a regular expression: replace only text after the first place that matches, or nothing
-    :param before: a regular expression: replace only text before the first place that matches (with `after`: the first
+    :param after: a regular expression: replace only text after its first match, or nothing
+    :param before: a regular expression: replace only text before its first match (with `after`: the first
         one after that), or nothing
     :param count_at_least: the node fails if fewer places than this match the pattern or already contain the replacement
     :param validate: a command, as a list, that must succeed before statecfg installs the new content; ``{}`` is

@@ -37,7 +37,8 @@ class Restore:
         users: Iterable[str] = (),
     ) -> None:
         self.world, self.lost, self.users = world, list(memory.get("lost") or ()), set(users)
-        self.to_remove = {path for node in (to_remove or {}).values() for path in _with_parents(node)}
+        gone = {path for node in (to_remove or {}).values() for path in tree.managed(node)}
+        self.to_remove = gone.union(*map(tree.parents, gone))  # and the directories above them
         self.actions: list[Action] = []
         self.left: list[str] = []
         self.removed: set[str] = set()
@@ -223,16 +224,6 @@ def masked(value: Any) -> bool:
         return lines.SECRET.search(value) is not None
     items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
     return any(map(masked, items))
-
-
-def _with_parents(node: Node) -> set[str]:
-    """Return the paths that a node manages, and all directories above them."""
-    directories: set[str] = set()
-    for path in tree.managed(node):
-        while path not in directories and path != "/":
-            directories.add(path)
-            path = posixpath.dirname(path)
-    return directories
 
 
 def managed_attributes(attrs: records.Attrs) -> list[str]:

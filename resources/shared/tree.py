@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from statecfg.remote.graph.model import Action, Blob, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
-from statecfg.remote.machine.world import Machine, Stat, World
+from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import paths, records
 
 # Emptying one of these would break the host. To do it anyway, name the entries inside.
@@ -52,7 +52,11 @@ def _entry(world: World, path: str, entry: records.SourceEntry, node: Node, node
     stat = paths.look(world, path)
     if stat is not None and stat.file_type != file_type and not (file_type == "symlink" and stat.file_type == "file"):
         paths.refuse(path, stat, paths.FILE_TYPES[file_type])
-    mode = _mode(entry, node.attrs, stat)
+    mode = None
+    if file_type == "directory":
+        mode = paths.mode_bits(node.attrs.get("mode"), stat, True)
+    elif file_type == "file":
+        mode = paths.mode_bits(node.attrs.get("file_mode") or ("0755" if entry.get("executable") else "0644"))
     owner, group = node.attrs.get("owner"), node.attrs.get("group")
     if stat is None:
         owner, group = paths.owners(world, node, nodes)
@@ -68,14 +72,6 @@ def _entry(world: World, path: str, entry: records.SourceEntry, node: Node, node
     return actions
 
 
-def _mode(entry: records.SourceEntry, attrs: records.Attrs, stat: Stat | None) -> int | None:
-    if entry["kind"] == "directory":
-        return paths.mode_bits(attrs.get("mode"), stat, True)
-    if entry["kind"] == "file":
-        return paths.mode_bits(attrs.get("file_mode") or ("0755" if entry.get("executable") else "0644"))
-    return None
-
-
 def unmanaged(world: World, node: Node, nodes: Mapping[str, Node], root: str) -> list[Action]:
     """Return what removes everything under `root` that neither the node's source contains nor another node manages."""
     own = {posixpath.join(root, name) for name in node.attrs.get("tree") or ()}
@@ -84,7 +80,7 @@ def unmanaged(world: World, node: Node, nodes: Mapping[str, Node], root: str) ->
         from statecfg.resources.shared import exclusions  # only hosts with such nodes get it
 
         others.update(exclusions.present(world, root, node.attrs["exclude"]))
-    return _unmanaged(world, root, own, others, {parent for path in own | others for parent in _parents(path)})
+    return _unmanaged(world, root, own, others, {parent for path in own | others for parent in parents(path)})
 
 
 def _unmanaged(world: World, root: str, own: set[str], others: set[str], above: set[str]) -> list[Action]:
@@ -118,7 +114,8 @@ def managed(node: Node) -> list[str]:
     ]
 
 
-def _parents(path: str) -> list[str]:
+def parents(path: str) -> list[str]:
+    """Return all directories above a path, the nearest first."""
     directories = []
     while path not in ("/", ""):
         path = posixpath.dirname(path)

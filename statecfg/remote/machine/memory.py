@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.machine.paths import normal
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.world import Facet, Fields, Probe, Stat
+
+
+def _former_name(stat: Stat) -> str:
+    warnings.warn("Stat.kind is now Stat.file_type", FutureWarning, stacklevel=2)
+    return stat.file_type
+
+
+# Tests of node types load this module, and hosts don't: no user would see a warning there.
+setattr(Stat, "kind", property(_former_name))  # noqa: B010  # mypy refuses to assign to a property
 
 
 class Nothing:

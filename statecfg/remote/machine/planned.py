@@ -156,10 +156,9 @@ class Planned(Overlay):
             except PermissionError:  # it cannot be compared, so replace it
                 before = None
             new = old.copy()
-            new.size = blob.size
         else:
             new, old = self._newcomer("file", real_path, 0o644), None
-            new.size = blob.size
+        new.size = blob.size
         refused = self._own("write", path, new, owner, group)
         if refused is None and before != blob:
             refused = self._forbidden("write", path, real_path)
@@ -195,7 +194,7 @@ class Planned(Overlay):
         self._touch(path, old)
         self.changes.path(path, old, before, new, blob)
         self.entries[path] = Entry(new, self._tick(), blob, fresh)
-        if "symlink" in (old.file_type if old is not None else "", new.file_type if new is not None else ""):
+        if any(stat is not None and stat.file_type == "symlink" for stat in (old, new)):
             self._directories.clear()
 
     def mkdir(
@@ -223,12 +222,11 @@ class Planned(Overlay):
             return error(f"cannot make directory {path}: {called(old.file_type)} is in the way")
         new = self._newcomer("directory", real_path, 0o755 if mode is None else mode) if old is None else old.copy()
         refused = self._own("make directory", path, new, owner, group)
-        if old is not None:
+        if old is None:
+            refused = refused or self._forbidden("make directory", path, real_path)
+        else:
             self._permit(old, new, mode)
-        if refused is None:
-            refused = (
-                self._forbidden("make directory", path, real_path) if old is None else self._foreign(path, old, new)
-            )
+            refused = refused or self._foreign(path, old, new)
         if refused is not None:
             return refused
         entry = self.entries.get(real_path)

@@ -223,7 +223,7 @@ def test_the_planned_mode_owner_and_access_list_match_the_result(tmp_path: Path,
                 each.write(str(place), "new" if mode else "old", mode, owner)
         wanted, found = imagined.stat(str(place)), real.stat(str(place))
         assert wanted is not None and found is not None
-        shape = ("kind", "mode", "owner", "group")
+        shape = ("file_type", "mode", "owner", "group")
         case = (named, oct(old), uid, mode, owner)
         assert [getattr(wanted, each) for each in shape] == [getattr(found, each) for each in shape], case
         assert access.as_text(wanted.acl) == access.as_text(found.acl), case

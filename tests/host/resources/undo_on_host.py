@@ -108,7 +108,7 @@ def different(imagined: Planned, real: RealMachine) -> list[list[Any]]:
                 wrong.append([table, key, fields, found])
     for path in imagined.entries:
         stands, wanted = real.stat(path), imagined.apparent(path)
-        shape = ("kind", "mode", "owner", "group", "target")
+        shape = ("file_type", "mode", "owner", "group", "target")
         if [getattr(stands, each, None) for each in shape] != [getattr(wanted, each, None) for each in shape]:
             wrong.append([path, repr(wanted), repr(stands)])
     return wrong

@@ -57,6 +57,11 @@ def test_problem_keeps_a_repeated_place_once() -> None:
     assert len(problem("SC0110", "", "", SourceLocation("a", 1), SourceLocation("a", 1)).locations) == 1
 
 
+def test_locations_have_their_former_name_with_a_warning() -> None:
+    with pytest.warns(FutureWarning, match="Problem.places is now Problem.locations"):
+        assert ONE.places == ONE.locations
+
+
 def test_problem_codes_are_well_formed_and_used() -> None:
     root = Path(statecfg.__file__).parent
     table = root / "problems/codes.py"

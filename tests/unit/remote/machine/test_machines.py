@@ -116,6 +116,11 @@ def test_write_replaces_a_link_by_a_file(host: Setting) -> None:
     assert host.machine.read(host.at("target")) == b"left alone"
 
 
+def test_file_type_has_its_former_name_with_a_warning(host: Setting) -> None:
+    with pytest.warns(FutureWarning, match="Stat.kind is now Stat.file_type"):
+        assert host.machine.stat(host.top).kind == "directory"
+
+
 def test_reading_follows_links(host: Setting) -> None:
     host.machine.mkdir(host.at("d/e"), parents=True)
     host.machine.write(host.at("d/e/f"), "found")
