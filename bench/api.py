@@ -39,11 +39,11 @@ def measured(calls: int, call: Callable[[int], httpx.Response]) -> list[float]:
 
 def filled(client: httpx.Client, entities: int) -> str:
     """Create a type with entities. Return its id."""
-    kind: str = scenes.made(client, "entityTypes", scenes.entity_type("bench"))["id"]
+    type_id: str = scenes.made(client, "entityTypes", scenes.entity_type("bench"))["id"]
     for number in range(entities):
         body = {"name": f"e{number}", "entity": {"foo": f"v{number % 100}", "size": number}}
-        client.post(f"{API}/entityTypes/{kind}?resolveEntity=true", json=body).raise_for_status()
-    return kind
+        client.post(f"{API}/entityTypes/{type_id}?resolveEntity=true", json=body).raise_for_status()
+    return type_id
 
 
 def main() -> int:
@@ -59,7 +59,7 @@ def main() -> int:
         served.client() as client,
     ):
         began = time.perf_counter()
-        kind = filled(client, given.entities)
+        type_id = filled(client, given.entities)
         print(f"{given.entities} entities made in {time.perf_counter() - began:.1f} s")
         of_type = f"{API}/entities/types/acme/bench/1.0.0"
         middle = given.entities // 2
@@ -74,7 +74,7 @@ def main() -> int:
             "filter by content": lambda n: client.get(of_type, params={"filter": f"entity.foo==v{n % 100}"}),
             "read": lambda _: client.get(f"{API}/entities/{one}"),
             "create": lambda n: client.post(
-                f"{API}/entityTypes/{kind}?resolveEntity=true", json={"name": f"new{n}", "entity": {"foo": "x"}}
+                f"{API}/entityTypes/{type_id}?resolveEntity=true", json={"name": f"new{n}", "entity": {"foo": "x"}}
             ),
         }
         for name, call in calls.items():

@@ -26,9 +26,9 @@ json.dump(found, sys.stdout)
 """
 
 
-def ask(place: str, known: paramiko.HostKeys, key: paramiko.PKey, folder: str) -> int:
+def ask(endpoint: str, known: paramiko.HostKeys, key: paramiko.PKey, folder: str) -> int:
     """Return the number of files with the right content on a host."""
-    address, _, port = place.partition(":")
+    address, _, port = endpoint.partition(":")
     raw = socket.create_connection((address, int(port or 22)), timeout=10)
     raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     transport = paramiko.Transport(raw)
@@ -48,11 +48,11 @@ def ask(place: str, known: paramiko.HostKeys, key: paramiko.PKey, folder: str) -
 
 
 def main() -> None:
-    known_hosts, identity, folder, *places = sys.argv[1:]
+    known_hosts, identity, folder, *endpoints = sys.argv[1:]
     known = paramiko.HostKeys(known_hosts)
     key = paramiko.Ed25519Key.from_private_key_file(identity)
     with ThreadPoolExecutor(max_workers=32) as pool:
-        print(sum(pool.map(lambda place: ask(place, known, key, folder), places)), "files as they should be")
+        print(sum(pool.map(lambda endpoint: ask(endpoint, known, key, folder), endpoints)), "files as they should be")
 
 
 if __name__ == "__main__":

@@ -77,19 +77,19 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="fewer runs")
     runs = 2 if parser.parse_args().quick else 7
     with tempfile.TemporaryDirectory(dir="/dev/shm") as scratch:
-        place = Path(scratch)
+        directory = Path(scratch)
         try:
-            status = compare(place, lab.light_hosts(1)[0], runs)
+            status = compare(directory, lab.light_hosts(1)[0], runs)
         finally:
             lab.close_all()
     sys.exit(status)
 
 
-def compare(place: Path, host: lab.Host, runs: int) -> int:
+def compare(directory: Path, host: lab.Host, runs: int) -> int:
     """Print a table. Return 1 if a ratio is over the bar."""
-    content, text, bars = place / "content", lines(), figures.Bars()
+    content, text, bars = directory / "content", lines(), figures.Bars()
     playbook = f"hosts: all\nresources:\n  - file: {TARGET}\n    source: {content}\n"
-    project = Project.of(place / "bench", [host], playbook, "large.yml")
+    project = Project.of(directory / "bench", [host], playbook, "large.yml")
     theirs = ["scp", "-q", "-F", "none", "-o", f"UserKnownHostsFile={host.known_hosts}", "-i", str(host.identity)]
     theirs += [str(content), f"root@{host.address}:{TARGET}"]
     print(f"{'':24} {'statecfg':>18} {'scp':>18}   ratio of times and of CPU times", flush=True)

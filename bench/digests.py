@@ -41,9 +41,9 @@ SMALL, LARGE, SIZE = 100, 20, 20 * MB  # numbers of small and of large files, an
 PYTHON = "/srv/timed"
 
 
-def projects(place: Path, host: lab.Host) -> dict[str, tuple[Project, int]]:
+def projects(directory: Path, host: lab.Host) -> dict[str, tuple[Project, int]]:
     """Return the title of each row, its project, and its number of files."""
-    source = place / "source"
+    source = directory / "source"
     source.write_bytes(os.urandom(SIZE))
     rows = {
         f"{SMALL} small files": ("small", 'content=f"hello {n}\\n"', SMALL),
@@ -52,7 +52,7 @@ def projects(place: Path, host: lab.Host) -> dict[str, tuple[Project, int]]:
     made = {}
     for title, (name, content, count) in rows.items():
         playbook = PLAYBOOK.format(folder=f"{FOLDER}/{name}", content=content, count=count)
-        made[title] = Project.of(place / name, [host], playbook, f"{name}.py", f", python: {PYTHON}"), count
+        made[title] = Project.of(directory / name, [host], playbook, f"{name}.py", f", python: {PYTHON}"), count
     return made
 
 

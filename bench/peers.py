@@ -69,16 +69,16 @@ class Tool:
 class Peers:
     """The work, defined for each tool in a scratch directory.
 
-    :param place: the scratch directory
+    :param directory: the scratch directory
     :param hosts: the hosts, with SSH servers
     """
 
-    def __init__(self, place: Path, hosts: list[lab.Host]) -> None:
-        self.place, self.key, self.known = place, str(hosts[0].identity), place / "known_hosts"
+    def __init__(self, directory: Path, hosts: list[lab.Host]) -> None:
+        self.directory, self.key, self.known = directory, str(hosts[0].identity), directory / "known_hosts"
         lab.write_known_hosts(self.known, hosts)
-        (place / "ansible.yml").write_text(ANSIBLE)
-        (place / "deploy.py").write_text(PYINFRA)
-        self.programs = place / "venv"
+        (directory / "ansible.yml").write_text(ANSIBLE)
+        (directory / "deploy.py").write_text(PYINFRA)
+        self.programs = directory / "venv"
         venv.create(self.programs, with_pip=True)
         self.call([self.program("pip"), "install", "--quiet", "--disable-pip-version-check", *PACKAGES], {})
         site = next(self.programs.glob("lib/python3*/site-packages"))
@@ -95,8 +95,8 @@ class Peers:
         :raises SystemExit: the command failed; the message contains the end of its output
         """
         done = subprocess.run(
-            argv, cwd=self.place, capture_output=True, text=True,
-            env={**ENVIRONMENT, "HOME": str(self.place), "PYTHONPATH": str(ROOT), **environment},
+            argv, cwd=self.directory, capture_output=True, text=True,
+            env={**ENVIRONMENT, "HOME": str(self.directory), "PYTHONPATH": str(ROOT), **environment},
         )  # fmt: skip
         if done.returncode:
             raise SystemExit(f"{argv}: exit code {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
@@ -104,7 +104,7 @@ class Peers:
 
     def tools(self, hosts: list[lab.Host]) -> dict[str, Tool]:
         """Return the tools by name, with commands for these hosts."""
-        project = Project.of(self.place / f"statecfg-{len(hosts)}", hosts)
+        project = Project.of(self.directory / f"statecfg-{len(hosts)}", hosts)
         ansible, settings = self.ansible(hosts), {"ANSIBLE_PIPELINING": "True", "ANSIBLE_FORKS": str(FORKS)}
         mitogen = {"ANSIBLE_STRATEGY_PLUGINS": self.strategies, "ANSIBLE_STRATEGY": "mitogen_linear"}
         return {
@@ -115,7 +115,7 @@ class Peers:
         }
 
     def ansible(self, hosts: list[lab.Host]) -> list[str]:
-        inventory = self.place / f"ansible-{len(hosts)}.ini"
+        inventory = self.directory / f"ansible-{len(hosts)}.ini"
         lines = "".join(f"{each.name} ansible_host={each.address}\n" for each in hosts)
         inventory.write_text(
             f"{lines}[all:vars]\nansible_user=root\nansible_ssh_private_key_file={self.key}\n"
@@ -125,7 +125,7 @@ class Peers:
         return [self.program("ansible-playbook"), "-i", str(inventory), "ansible.yml"]
 
     def pyinfra(self, hosts: list[lab.Host]) -> list[str]:
-        inventory = self.place / f"inventory_{len(hosts)}.py"
+        inventory = self.directory / f"inventory_{len(hosts)}.py"
         data = {"ssh_user": "root", "ssh_key": self.key, "ssh_known_hosts_file": str(self.known)}
         inventory.write_text(f"hosts = {[(each.address, data) for each in hosts]!r}\n")
         return [self.program("pyinfra"), "-y", "--parallel", str(FORKS), str(inventory), "deploy.py"]

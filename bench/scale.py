@@ -75,23 +75,23 @@ def port(number: int) -> int:
 
 
 @contextmanager
-def servers(place: Path) -> Iterator[None]:
+def servers(directory: Path) -> Iterator[None]:
     """Run the sshds while entered."""
-    login.make_key(place / "host_key")
-    login.make_key(place / "key")
-    wrapper = place / "wrapper"
-    wrapper.write_text(WRAPPER.format(states=place / "states"))
+    login.make_key(directory / "host_key")
+    login.make_key(directory / "key")
+    wrapper = directory / "wrapper"
+    wrapper.write_text(WRAPPER.format(states=directory / "states"))
     wrapper.chmod(0o755)
     Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-    (place / "states").mkdir()
+    (directory / "states").mkdir()
     started = []
     try:
         for number in range(SERVERS):
-            config = place / f"sshd_config-{number}"
+            config = directory / f"sshd_config-{number}"
             options = {
                 "ListenAddress": f"0.0.0.0:{port(number)}",
-                "HostKey": place / "host_key",
-                "AuthorizedKeysFile": place / "key.pub",
+                "HostKey": directory / "host_key",
+                "AuthorizedKeysFile": directory / "key.pub",
                 "PidFile": "none",
                 "StrictModes": "no",
                 "UsePAM": "no",
@@ -101,7 +101,7 @@ def servers(place: Path) -> Iterator[None]:
                 "ForceCommand": wrapper,
             }
             config.write_text("".join(f"{name} {value}\n" for name, value in options.items()))
-            log = (place / f"log-{number}").open("ab")
+            log = (directory / f"log-{number}").open("ab")
             argv = ["/usr/sbin/sshd", "-D", "-e", "-f", str(config)]
             started.append(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log))
         for number in range(SERVERS):
@@ -116,32 +116,32 @@ def servers(place: Path) -> Iterator[None]:
 class Scene:
     """The hosts, and the runs on them.
 
-    :param place: a scratch directory, where `servers` run
+    :param directory: a scratch directory, where `servers` run
     """
 
-    def __init__(self, place: Path) -> None:
-        self.place, self.projects = place, 0
+    def __init__(self, directory: Path) -> None:
+        self.directory, self.projects = directory, 0
 
     def project(self, numbers: range, ports: Mapping[int, int] = NO_PORTS) -> Project:
         """Return a new project with some of the hosts.
 
         :param ports: host → port, for hosts that have another one
         """
-        key, kind = self.place / "key", " ".join((self.place / "host_key.pub").read_text().split()[:2])
+        key, public_key = self.directory / "key", " ".join((self.directory / "host_key.pub").read_text().split()[:2])
         self.projects += 1
         lines = [
             f"host{n:04}: {{address: {address(n)}, port: {ports.get(n, port(n))}, user: root, key: {key}}}"
             for n in numbers
         ]
-        known = "".join(f"[{address(n)}]:{port(n)} {kind}\n" for n in numbers)
-        return Project(self.place / f"project{self.projects}", lines, known)
+        known = "".join(f"[{address(n)}]:{port(n)} {public_key}\n" for n in numbers)
+        return Project(self.directory / f"project{self.projects}", lines, known)
 
     def prepare(self, hosts: int) -> None:
         """Make the files as defined, copy the executor that one host has cached to the others, and create ledgers."""
         self.project(range(1)).apply()
-        cached = self.place / "states" / address(0) / "cache"
+        cached = self.directory / "states" / address(0) / "cache"
         for number in range(1, hosts):
-            state = self.place / "states" / address(number)
+            state = self.directory / "states" / address(number)
             state.mkdir(mode=0o700)
             shutil.copytree(cached, state / "cache")
         self.project(range(hosts)).apply()
@@ -149,7 +149,13 @@ class Scene:
     def bare(self, project: Project, hosts: int) -> Cost:
         """Read and check the files on the hosts with paramiko alone."""
         targets = [f"{address(number)}:{port(number)}" for number in range(hosts)]
-        script = [sys.executable, "bench/bare_paramiko.py", str(project.known_hosts), str(self.place / "key"), FOLDER]
+        script = [
+            sys.executable,
+            "bench/bare_paramiko.py",
+            str(project.known_hosts),
+            str(self.directory / "key"),
+            FOLDER,
+        ]
         return commands.run([*script, *targets])
 
     def curve(self, sizes: Sequence[int], engine: str, bars: figures.Bars) -> None:
@@ -205,7 +211,7 @@ class Scene:
     def _break(self, stack: ExitStack, number: int, fault: str) -> None:
         """Break a host until the end of the stack."""
         if fault == "locked":
-            lock = stack.enter_context((self.place / "states" / address(number) / "lock").open("a"))
+            lock = stack.enter_context((self.directory / "states" / address(number) / "lock").open("a"))
             fcntl.flock(lock, fcntl.LOCK_EX)
         elif fault == "silent":
             server = stack.enter_context(socket.socket())
@@ -213,7 +219,7 @@ class Scene:
             server.bind((address(number), PORTS[fault]))
             server.listen()
         elif fault != "unreachable":
-            mark = self.place / "states" / f"{address(number)}.fault"
+            mark = self.directory / "states" / f"{address(number)}.fault"
             mark.write_text(fault)
             stack.callback(mark.unlink)
 
@@ -244,14 +250,14 @@ def main() -> int:
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     Path(FOLDER).parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        place = Path(scratch)
+        directory = Path(scratch)
         with ExitStack() as stack:
             _without_startup_files(stack)
-            for directory in (str(Path(FOLDER).parent), scratch):
-                subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8g", "tmpfs", directory], check=True)
-                stack.callback(subprocess.run, ["umount", "--lazy", directory], check=True)
-            stack.enter_context(servers(place))
-            scene, bars = Scene(place), figures.Bars()
+            for mount_point in (str(Path(FOLDER).parent), scratch):
+                subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8g", "tmpfs", mount_point], check=True)
+                stack.callback(subprocess.run, ["umount", "--lazy", mount_point], check=True)
+            stack.enter_context(servers(directory))
+            scene, bars = Scene(directory), figures.Bars()
             scene.prepare(max(*sizes, options.failing))
             for engine in options.engine.split(","):
                 scene.curve(sizes, engine, bars)

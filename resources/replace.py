@@ -56,7 +56,7 @@ def replace(
     :param after: a regular expression: replace only text after its first match, or nothing
     :param before: a regular expression: replace only text before its first match (with `after`: the first
         one after that), or nothing
-    :param count_at_least: the node fails if fewer places than this match the pattern or already contain the replacement
+    :param count_at_least: the node fails if fewer positions than this match the pattern or contain the replacement
     :param validate: a command, as a list, that must succeed before statecfg installs the new content; ``{}`` is
         replaced by the path of the file to check
     :param backup: suffix of the copy of the old file that statecfg keeps next to the new one

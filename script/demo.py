@@ -116,13 +116,13 @@ def over_ssh(demo: Demo) -> None:
     if account.pw_shell.endswith(("/nologin", "/false")):
         demo.step("Over SSH: left out.", f"The user {account.pw_name} has no login shell.")
         return
-    with server(demo.scratch / "sshd", program, demo.scratch / "state") as (port, place):
+    with server(demo.scratch / "sshd", program, demo.scratch / "state") as (port, directory):
         demo.step(
             "The same over SSH.",
             f"A separate sshd listens on 127.0.0.1, port {port}, with keys made for this minute.",
             "The playbook is a copy that says `hosts: demo`. The plan is saved, then done exactly as it was saved.",
         )
-        demo.folder = project(demo.scratch / "project", port, account.pw_name, place)
+        demo.folder = project(demo.scratch / "project", port, account.pw_name, directory)
         root = demo.scratch / "hello-over-ssh"
         given = ["-e", f"root={root}"]
         demo.expect(demo.statecfg("plan", PLAYBOOK, *given, "--out", "hello.plan"), changed=5)
@@ -132,34 +132,34 @@ def over_ssh(demo: Demo) -> None:
         demo.expect(demo.statecfg("apply", PLAYBOOK, *given, "--yes"), unchanged=5)
 
 
-def project(folder: Path, port: int, user: str, place: Path) -> Path:
+def project(folder: Path, port: int, user: str, directory: Path) -> Path:
     """Write a project with one host, `demo`, and a playbook for it. Return its directory."""
     (folder / "playbooks").mkdir(parents=True)
     source = ROOT / PLAYBOOK
     text = source.read_text(encoding="utf-8").replace('hosts: "@local"', "hosts: demo")
     (folder / PLAYBOOK).write_text(text, encoding="utf-8")
     shutil.copy(source.with_name("hello.html.j2"), folder / "playbooks")
-    host = f"{{address: 127.0.0.1, port: {port}, user: {user}, key: {place / 'identity'}}}"
+    host = f"{{address: 127.0.0.1, port: {port}, user: {user}, key: {directory / 'identity'}}}"
     (folder / "inventory.yml").write_text(f"hosts:\n  demo: {host}\n", encoding="utf-8")
-    settings = f'ssh_config = "{place / "ssh_config"}"\n'
+    settings = f'ssh_config = "{directory / "ssh_config"}"\n'
     (folder / "statecfg.toml").write_text(settings, encoding="utf-8")
     return folder
 
 
 @contextmanager
-def server(place: Path, program: str, state: Path) -> Iterator[tuple[int, Path]]:
+def server(directory: Path, program: str, state: Path) -> Iterator[tuple[int, Path]]:
     """Run an sshd with new keys on loopback as the current user. It ends at the end of the `with` block."""
-    place.mkdir(mode=0o700)
+    directory.mkdir(mode=0o700)
     for name in ("host_key", "identity"):
-        keygen = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "statecfg-demo", "-f", str(place / name)]
+        keygen = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "statecfg-demo", "-f", str(directory / name)]
         subprocess.run(keygen, check=True)
     port = free_port()
-    public = " ".join((place / "host_key.pub").read_text(encoding="utf-8").split()[:2])
+    public = " ".join((directory / "host_key.pub").read_text(encoding="utf-8").split()[:2])
     lines = [
         f"Port {port}",
         "ListenAddress 127.0.0.1",
-        f"HostKey {place / 'host_key'}",
-        f"AuthorizedKeysFile {place / 'identity.pub'}",
+        f"HostKey {directory / 'host_key'}",
+        f"AuthorizedKeysFile {directory / 'identity.pub'}",
         "PidFile none",
         "PasswordAuthentication no",
         "KbdInteractiveAuthentication no",
@@ -168,17 +168,17 @@ def server(place: Path, program: str, state: Path) -> Iterator[tuple[int, Path]]
         "UsePAM no",
         f"SetEnv STATECFG_STATE_DIR={state}",
     ]
-    (place / "sshd_config").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    (place / "known_hosts").write_text(f"[127.0.0.1]:{port} {public}\n", encoding="utf-8")
-    client = f"Host *\n  UserKnownHostsFile {place / 'known_hosts'}\n  IdentitiesOnly yes\n"
-    (place / "ssh_config").write_text(client, encoding="utf-8")
+    (directory / "sshd_config").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (directory / "known_hosts").write_text(f"[127.0.0.1]:{port} {public}\n", encoding="utf-8")
+    client = f"Host *\n  UserKnownHostsFile {directory / 'known_hosts'}\n  IdentitiesOnly yes\n"
+    (directory / "ssh_config").write_text(client, encoding="utf-8")
     made = make_privilege_separation_directory()
-    log = place / "log"
-    argv = [program, "-D", "-f", str(place / "sshd_config"), "-E", str(log)]
+    log = directory / "log"
+    argv = [program, "-D", "-f", str(directory / "sshd_config"), "-E", str(log)]
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         await_greeting(process, port, log)
-        yield port, place
+        yield port, directory
     finally:
         process.terminate()
         process.wait()

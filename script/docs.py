@@ -117,8 +117,8 @@ OPTIONS = [
 
 def node_type(name: str) -> str:
     """Return the section of one node type."""
-    kind = getattr(resources, name)
-    given = schema.of(kind)
+    declared = getattr(resources, name)
+    given = schema.of(declared)
     rows = []
     for field in given.fields.values():
         if field.name in given.required:
@@ -128,7 +128,7 @@ def node_type(name: str) -> str:
             default = "" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
         expects = "" if field.type.expects == "anything" else cell(field.type.expects)
         rows.append((f"`{field.name}`", expects, default, cell(field.doc)))
-    text, examples = prose(inspect.cleandoc(kind.__doc__ or ""))
+    text, examples = prose(inspect.cleandoc(declared.__doc__ or ""))
     return f"## {name}\n\n{text}\n" + table(("attribute", "value", "default", "meaning"), rows) + examples
 
 

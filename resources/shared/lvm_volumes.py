@@ -41,7 +41,7 @@ def create_volume(machine: Machine, group: str, name: str, size: str) -> Result:
     """
     option = ["--extents", size] if "%" in size else ["--size", size]
     fields = {"size": None if "%" in size else int(size[:-1])}
-    # The place in the group is free. If a former volume left a signature there, LVM would ask before it wipes it.
+    # The space in the group is free. If a former volume left a signature there, LVM would ask before it wipes it.
     argv = ["lvcreate", "--yes", "--wipesignatures", "y", *option, "--name", name, "--", group]
     return machine.run(argv, _effect(f"{group}/{name}", fields), timeout=lvm.TIMEOUT)
 

@@ -48,7 +48,7 @@ def replacement(world: World, path: str, attrs: records.Attrs) -> list[Action]:
     """Return what replaces the text in an existing file.
 
     :raises CheckError: if the replacement is not valid for the pattern, would change the file again and again, or
-        happens in too few places
+        has too few matches
     """
     how, text = how_of(attrs), utf8.text(world, path)
     try:

@@ -12,7 +12,7 @@ def text(answer: Probe, what: str, server: str) -> str:
     """Return what a query prints.
 
     :param what: what it reads, for the message
-    :param server: the kind of the server
+    :param server: the name of the server software, for the message
     :raises CheckError: if it failed
     """
     if answer.status:

@@ -1,4 +1,4 @@
-"""Tokens: placeholders for secrets in strings, until the text reaches the place where the secret is used.
+"""Tokens: placeholders for secrets in strings, until the text reaches the code that uses the secret.
 
 A token is designed to break. Most of it consists of lone surrogates, which UTF-8 can't encode, so a string with a token
 can't be hashed, written or sent by accident. Between them are quotes, an ampersand and letters in both cases, so that

@@ -81,7 +81,7 @@ def append(state_dir: str, run: Mapping[str, object]) -> None:
 def fold(database: Connection, runs: Sequence[JsonMap]) -> None:
     """Add runs to the ledger in one transaction. A run that the ledger has already stays as it is.
 
-    A run of another ledger is ignored: that ledger was in this place before and is lost.
+    A run of another ledger is ignored: that ledger had this path before and is lost.
 
     :param database: the ledger, as it was when the runs were appended
     """
