@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import exit_codes, file_types, known_facts, options
-from statecfg.cli.options import Command, ConnectionOptions, OutputOptions, Selection, take
+from statecfg.cli import exit_codes, file_types, known_facts, options, output_files
+from statecfg.cli.options import Command, ConnectionOptions, Selection, take
+from statecfg.cli.output_options import OutputOptions
 from statecfg.remote.graph.names import HostStatus, Mode
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def command(
     """
     chosen: Selection = take(Selection, values)
     how: ConnectionOptions = take(ConnectionOptions, values)
-    from statecfg.cli import session, show
+    from statecfg.cli import session
     from statecfg.problems import InvalidInput, problem, suggest
     from statecfg.run.explaining import Explaining
     from statecfg.views import as_json as json_view
@@ -93,7 +94,7 @@ def command(
     if finished is None:
         return exit_codes.DONE
     code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
-    with show.telling(code):
+    with output_files.telling(code):
         return code
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import exit_codes, options
+from statecfg.cli import exit_codes, options, output_files
 from statecfg.cli.known_facts import LAST
 from statecfg.cli.options import Command
 from statecfg.facts import recorded
@@ -50,7 +50,7 @@ def command(pattern: str, record: str | None, store: str | None, **values: Any) 
     from statecfg.cli import session, show
     from statecfg.views.facts import facts_lines
 
-    show.check_files(record if record != LAST else None)
+    output_files.check_files(record if record != LAST else None)
     work = session.of_hosts(pattern, chosen)
     request = _request(work.project.root) if record is not None else None
     finished = session.run(work, Mode.FACTS, how, output, facts=request)
@@ -59,9 +59,9 @@ def command(pattern: str, record: str | None, store: str | None, **values: Any) 
         if record == LAST:
             _store(work.project, store, hosts)
         else:
-            show.into_file(record, recorded.text(hosts))
+            output_files.into_file(record, recorded.text(hosts))
     code = exit_codes.of_report(finished.report)
-    with show.telling(code):
+    with output_files.telling(code):
         show.report(finished.report, facts_lines(finished.report), output)
     return code
 

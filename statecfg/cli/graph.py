@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import exit_codes, file_types, known_facts, options
+from statecfg.cli import exit_codes, file_types, known_facts, options, output_files
 from statecfg.cli.options import Command, Selection, take
 
 EXAMPLES = """
@@ -90,6 +90,5 @@ def _put(data: bytes, target: str | None) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    from statecfg.cli import show
 
-    show.into_file(target, data)
+    output_files.into_file(target, data)

@@ -200,7 +200,7 @@ def _explain(problem: Exception, words: Sequence[str], streams: Sequence[JsonStr
 
     if isinstance(problem, StoreError):
         return _store_failed(problem, words, streams)
-    if type(problem).__name__ == "Unwritten":  # defined in `show`, which is not imported for this
+    if type(problem).__name__ == "Unwritten":  # defined in `output_files`, which is not imported for this
         _close(streams, "unwritten")
         _nowhere()
         return _say(f"error: can't write {problem}", getattr(problem, "code", exit_codes.UNWRITTEN))

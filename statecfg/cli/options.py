@@ -5,14 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from statecfg.cli.output_options import OutputOptions, with_file
 from statecfg.problems.frozen import dataclass
-
-if TYPE_CHECKING:
-    from statecfg.views.json_stream import JsonStream
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,32 +84,6 @@ _DEFAULTS: dict[str, Any] = {"forks": 16, "lock_timeout": 0.0, "engine": "thread
 _SETTINGS = (*_DEFAULTS, "become", "become_user", "ssh_config", "accept_new_host_keys", "keep_going")
 
 
-@dataclass(frozen=True)
-class OutputOptions:
-    """What to show, and where.
-
-    :param verbose: 0 to 2
-    :param diff: show complete differences
-    :param json: write the report to stdout as JSON, during the run
-    :param json_lines: write the report to stdout as JSON lines, during the run
-    :param json_into: a file for the report as JSON
-    :param markdown_into: a file for the report as Markdown
-    :param no_color: use no colors
-    :param detailed_exitcode: exit with code 2 if changes are pending
-    :param stream: writes JSON or JSON lines during the run; None without them
-    """
-
-    verbose: int = 0
-    diff: bool = False
-    json: bool = False
-    json_lines: bool = False
-    json_into: str | None = None
-    markdown_into: str | None = None
-    no_color: bool = False
-    detailed_exitcode: bool = False
-    stream: JsonStream | None = None
-
-
 def take(cls: type[Any], values: dict[str, Any]) -> Any:
     """Remove the fields of a dataclass from click's values, and return an object of the class with these values.
 
@@ -135,7 +107,7 @@ def taken(values: dict[str, Any]) -> tuple[Selection, ConnectionOptions, OutputO
 
         output = replace(output, stream=JsonDocument(sys.stdout) if output.json else JsonLines(sys.stdout))
         click.get_current_context().obj.append(output.stream)  # `main` tells it about an error that ends the command
-    return chosen, how, output
+    return chosen, how, with_file(output)
 
 
 def _all(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -305,7 +277,7 @@ output = _all(
         "--json-into",
         metavar="FILE",
         type=click.Path(dir_okay=False),
-        help="Also write the JSON report to this file.",
+        help="Also write the JSON report to this file. Until the end of the run, finished hosts are in FILE.*.part.",
     ),
     _option(
         "--markdown-into",

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import exit_codes, file_types, next_command, options
+from statecfg.cli import exit_codes, file_types, next_command, options, output_files
 from statecfg.cli.options import Command
 from statecfg.cli.secret_options import secret_keys
 from statecfg.remote.graph.names import Mode
@@ -45,10 +45,10 @@ def command(playbook: str, out: str | None, store: str | None, **values: Any) ->
     left the definition; with --prune, the removal is part of the plan.
     """
     chosen, how, output = options.taken(values)
-    from statecfg.cli import lifecycle, prune_hosts, save_plan, session, show
+    from statecfg.cli import lifecycle, prune_hosts, save_plan, session
     from statecfg.problems import inputs
 
-    show.check_files(out)
+    output_files.check_files(out)
     if out and chosen.prune_hosts:
         raise click.UsageError("A saved plan can't contain --prune-hosts. Apply the playbook with --prune-hosts --yes.")
     with inputs.recording() if out else contextlib.nullcontext(inputs.Inputs()) as read:
@@ -68,6 +68,6 @@ def command(playbook: str, out: str | None, store: str | None, **values: Any) ->
     arguments = [out, *saved] if out else applying
     code = exit_codes.of_report(finished.report, output.detailed_exitcode)
     code = finished.stopped if finished.cancelled else code
-    with show.telling(code):
+    with output_files.telling(code):
         session.show_plan(finished, output, arguments)
     return code

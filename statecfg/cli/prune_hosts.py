@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from statecfg.cli import lifecycle, session
-from statecfg.cli.options import ConnectionOptions, OutputOptions, Selection
+from statecfg.cli.options import ConnectionOptions, Selection
+from statecfg.cli.output_options import OutputOptions
 from statecfg.remote.graph.names import HostStatus, Mode
 
 if TYPE_CHECKING:

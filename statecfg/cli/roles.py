@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from statecfg.cli import exit_codes, options
+from statecfg.cli import exit_codes, options, output_files
 from statecfg.cli.options import Command
 
 EXAMPLES = """
@@ -28,7 +28,6 @@ def command(names: tuple[str, ...], markdown: bool, target: str | None, no_color
     Without NAME, lists the roles of the project, of its `roles_path` and of installed packages. With NAME, shows the
     parameters: types, defaults and descriptions. With --markdown, the output is a page for each role.
     """
-    from statecfg.cli import show
     from statecfg.dialects import role_files
     from statecfg.playbook import project
     from statecfg.views import roles as view
@@ -48,5 +47,5 @@ def command(names: tuple[str, ...], markdown: bool, target: str | None, no_color
     if target is None:
         click.echo(text, nl=False)
     else:
-        show.into_file(target, text.encode())
+        output_files.into_file(target, text.encode())
     return exit_codes.DONE

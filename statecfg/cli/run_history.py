@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import exit_codes, options
+from statecfg.cli import exit_codes, options, output_files
 from statecfg.cli.options import Command
 from statecfg.remote.graph.names import Mode
 
@@ -52,6 +52,6 @@ def command(pattern: str, playbook: str | None, run: str, number: int, **values:
     code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
     if run and not any(host.get("history") for host in finished.report["hosts"].values()):
         code = exit_codes.worst([code, exit_codes.BAD_INPUT])
-    with show.telling(code):
+    with output_files.telling(code):
         show.report(finished.report, history_lines(finished.report, run), output)
     return code

@@ -14,7 +14,8 @@ from typing import Any
 from statecfg import dialects
 from statecfg.cli import saved_selection, session
 from statecfg.cli.main import VERSION
-from statecfg.cli.options import ConnectionOptions, OutputOptions, Selection
+from statecfg.cli.options import ConnectionOptions, Selection
+from statecfg.cli.output_options import OutputOptions
 from statecfg.cli.session import Finished
 from statecfg.playbook.project import Project
 from statecfg.problems import inputs

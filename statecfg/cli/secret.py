@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import exit_codes, file_types, options
+from statecfg.cli import exit_codes, file_types, options, output_files
 from statecfg.cli.options import Group
 from statecfg.cli.secret_options import secret_keys
 from statecfg.remote.graph.names import Mode
@@ -64,7 +64,7 @@ def rotate(
         _mark(work, names)
         finished = session.run(work, mode, how, output)
         code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
-        with show.telling(code):
+        with output_files.telling(code):
             show.report(finished.report, plan_lines(finished.report, session.detail(output)), output)
         return code
     asks = session.asks(yes)
@@ -99,7 +99,7 @@ def reveal(playbook: str, name: str, **values: Any) -> int:
     asking = replace(work, jobs=jobs, secrets={}, services=(), relations=())
     finished = session.run(asking, Mode.REVEAL, how, output, history={"name": name})
     code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
-    with show.telling(code):
+    with output_files.telling(code):
         show.report(finished.report, value_lines(finished.report), output)
     return code
 

@@ -9,7 +9,8 @@ import click
 
 from statecfg import dialects
 from statecfg.cli import exit_codes, options, printing
-from statecfg.cli.options import ConnectionOptions, OutputOptions, take
+from statecfg.cli.options import ConnectionOptions, take
+from statecfg.cli.output_options import OutputOptions, with_file
 from statecfg.cli.service_store import ServiceStore
 from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
 from statecfg.problems import InvalidInput, problem, suggest
@@ -181,7 +182,7 @@ def resolved(store: str | None, /, unit: str, retry: bool, **values: Any) -> int
     again.
     """
     how: ConnectionOptions = take(ConnectionOptions, values)
-    output: OutputOptions = take(OutputOptions, values)
+    output = with_file(take(OutputOptions, values))
     from statecfg.store import services
 
     with ServiceStore(store) as opened:

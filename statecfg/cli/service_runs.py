@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from statecfg.cli.options import ConnectionOptions, OutputOptions, Selection
+from statecfg.cli.options import ConnectionOptions, Selection
+from statecfg.cli.output_options import OutputOptions
 from statecfg.remote.graph.names import Mode
 
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import exit_codes, known_facts, next_command, preflight, show
+from statecfg.cli import exit_codes, known_facts, next_command, output_files, preflight, show
 from statecfg.cli.interrupt import Interrupts, confirmed, interactive
 from statecfg.cli.masks import Masks
-from statecfg.cli.options import ConnectionOptions, OutputOptions, Selection
+from statecfg.cli.options import ConnectionOptions, Selection
+from statecfg.cli.output_options import OutputOptions
 from statecfg.cli.vars import extra_vars
 from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import HostStatus, Mode
@@ -225,7 +226,7 @@ def run(
     from statecfg.engines import engine as engines
     from statecfg.run import fleet
 
-    show.check_files(output.json_into, output.markdown_into)
+    output_files.check_files(output.json_into, output.markdown_into)
     settings = work.project.settings
     work = replace(work, jobs=[replace(job, host=_with_options(job.host, how, settings)) for job in work.jobs])
     how = how.with_settings(settings)
@@ -264,7 +265,7 @@ def run(
         if events is not None:
             options = replace(options, run=events.run, join=events.join)
         options = replace(options, run=options.run or uuid.uuid4().hex[:12])
-        streamed = Streamed(output.stream, work, interaction.redactor, events, options)
+        streamed = Streamed(output.streams, work, interaction.redactor, events, options)
         report = fleet.run(work.jobs, options, interaction.progress, work.awaited, streamed)
     report = known_facts.with_ages(report, work, streamed.began)
     clean = interaction.redactor.report(lifecycle.complete(report, work, events))
@@ -385,7 +386,7 @@ def end(finished: Finished, output: OutputOptions, problems: Sequence[str] = ())
         return exit_codes.INTERRUPTED
     codes = [exit_codes.of_report(finished.report), exit_codes.STORE if problems else exit_codes.DONE]
     code = finished.stopped if finished.cancelled else exit_codes.worst(codes)
-    with show.telling(code):
+    with output_files.telling(code):
         show_outcome(finished, output)
     return code
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from statecfg.cli import exit_codes, file_types, options
-from statecfg.cli.options import Command, OutputOptions
+from statecfg.cli.options import Command
+from statecfg.cli.output_options import OutputOptions
 
 EXAMPLES = """
 statecfg show web.plan               what would change, who planned it, when, and from which commit

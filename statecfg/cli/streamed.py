@@ -1,9 +1,10 @@
-"""What --json and --json-lines add to a run: they write each host as soon as it has finished."""
+"""What --json, --json-lines and --json-into add to a run: they write each host as soon as it has finished."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.names import HostStatus
@@ -18,56 +19,59 @@ if TYPE_CHECKING:
     from statecfg.run.fleet import Options
     from statecfg.run.prepare import Work
     from statecfg.run.report_model import HostData
-    from statecfg.views.json_stream import JsonStream
+    from statecfg.views.json_stream import HostStream
 
 
 class Streamed:
     """Writes the hosts of one run. Lines begin at once; a document begins when no error can end the run.
 
-    :param stream: None to write none
+    :param streams: what to write, at most one to stdout and one to a file
     :param events: knows the hooks that were called for a host as a whole
     """
 
     def __init__(
         self,
-        stream: JsonStream | None,
+        streams: Sequence[HostStream],
         work: Work,
         redactor: Masks,
         events: Bus | Preview | Later | None,
         options: Options,
     ) -> None:
         self.began = time.time()
-        self._stream, self._work, self._redactor, self._events = stream, work, redactor, events
-        self._options = options
+        self._work, self._redactor, self._events, self._options = work, redactor, events, options
         self._lock = threading.Lock()
-        self._early: list[tuple[str, HostData]] | None = []  # hosts that finish before the stream begins
-        if stream is not None and stream.at_once:
-            self.begin()
+        self._later = list(streams)  # those that have not begun
+        self._begun: list[HostStream] = []
+        self._early: list[tuple[str, HostData]] = []  # hosts that finish before all streams have begun
+        self._begin([stream for stream in streams if stream.at_once])
 
     def begin(self) -> None:
-        """Begin to write. Before, an error would be the whole document."""
-        if self._stream is None or self._early is None:
-            return
+        """Begin to write the documents. Before, an error would be the whole document."""
+        self._begin(list(self._later))
+
+    def _begin(self, streams: Sequence[HostStream]) -> None:
         playbook = self._work.jobs[0].playbook if self._work.jobs else ""
         names = [job.host.name for job in self._work.jobs]
         empty = make_report(self._options.run, self._options.mode, playbook, {})
-        self._stream.begin({**empty, "hosts": names})
-        with self._lock:
-            early, self._early = self._early, None
-        for name, report in early:
-            self._write(self._stream, name, report)
+        for stream in streams:
+            stream.begin({**empty, "hosts": names})
+            with self._lock:
+                self._later.remove(stream)
+                self._begun.append(stream)
+                early = list(self._early)
+            for name, report in early:
+                self._write(stream, name, report)
 
     def finished(self, name: str, report: HostData) -> None:
-        """Write a host, or keep it until the stream begins."""
-        if self._stream is None:
-            return
+        """Write a host to the streams that have begun, and keep it for the others."""
         with self._lock:
-            if self._early is not None:
+            begun = list(self._begun)
+            if self._later:
                 self._early.append((name, report))
-                return
-        self._write(self._stream, name, report)
+        for stream in begun:
+            self._write(stream, name, report)
 
-    def _write(self, stream: JsonStream, name: str, finished: HostData) -> None:
+    def _write(self, stream: HostStream, name: str, finished: HostData) -> None:
         from statecfg.cli import known_facts
 
         report: Any = {"hosts": {name: finished}}

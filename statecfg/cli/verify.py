@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from statecfg.cli import exit_codes, file_types, options
+from statecfg.cli import exit_codes, file_types, options, output_files
 from statecfg.cli.options import Command
 from statecfg.cli.secret_options import secret_keys
 from statecfg.remote.graph.names import Mode
@@ -39,6 +39,6 @@ def command(playbook: str, store: str | None, **values: Any) -> int:
     work = session.prepare(Path(playbook), chosen)
     finished = session.run(work, Mode.VERIFY, how, output, events=lifecycle.preview(Path(playbook), chosen, store))
     code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
-    with show.telling(code):
+    with output_files.telling(code):
         show.report(finished.report, verify_lines(finished.report, session.detail(output)), output)
     return code

@@ -6,9 +6,21 @@ import queue
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from statecfg.run.report_model import HostData, Report
+
+
+class HostStream(Protocol):
+    """Receives the hosts of a run as they finish."""
+
+    at_once: bool
+
+    def begin(self, head: Mapping[str, Any]) -> None:
+        """Write what is known at the begin of a run."""
+
+    def host(self, name: str, report: Callable[[], HostData], final: bool) -> None:
+        """Write a host that has finished."""
 
 
 class JsonStream(ABC):

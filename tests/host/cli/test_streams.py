@@ -105,3 +105,40 @@ def test_a_signal_cancels_hosts_that_have_not_started(tmp_path: Path, number: si
     assert sorted(host["status"] for host in found.values())[0] == "cancelled"
     (waiting,) = [host for host in found.values() if host["status"] == "cancelled"]
     assert waiting["error"]["summary"] == "not started: the run was stopped first"
+
+
+def test_the_report_of_a_plan_reaches_its_file_as_hosts_finish(tmp_path: Path) -> None:
+    """A run that is killed leaves the reports of the hosts that had finished."""
+    slow = f'#!/bin/sh\nfor n in $(seq 1200); do [ -e {tmp_path}/go ] && break; sleep 0.05; done\nexec python3 "$@"\n'
+    (tmp_path / "slow").write_text(slow)
+    (tmp_path / "slow").chmod(0o755)
+    (tmp_path / "inventory.yml").write_text(
+        f"hosts:\n  one: {{transport: local}}\n  two: {{transport: local, python: {tmp_path}/slow}}\n"
+    )
+    (tmp_path / "site.yml").write_text(f"hosts: all\nresources:\n  - file: {tmp_path}/made\n    content: x\n")
+    argv = [sys.executable, "-m", "statecfg", "plan", "site.yml", "--json-into", "report.json"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "STATECFG_STATE_DIR": str(tmp_path / "ledger")}
+
+    def parts() -> list[Path]:
+        return [path for path in tmp_path.glob("report.json.*.part") if '"one"' in path.read_text()]
+
+    for ending in ("killed", "stopped", "finished"):
+        with subprocess.Popen(argv, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+            try:
+                processes.wait_until(lambda: bool(parts()), 60, "the first host to be in the file")
+                assert not (tmp_path / "report.json").exists()
+                if ending == "stopped":
+                    run.send_signal(signal.SIGINT)
+                if ending != "killed":
+                    (tmp_path / "go").touch()
+                    run.communicate(timeout=60)
+            finally:
+                run.kill()
+        for part in parts():  # only a killed run leaves one
+            assert ending == "killed" and '"status": "ok"' in part.read_text()
+            part.unlink()
+        (tmp_path / "go").unlink(missing_ok=True)
+        if ending != "killed":
+            assert list(json.loads((tmp_path / "report.json").read_text())["hosts"]) == ["one", "two"]
+            assert (tmp_path / "report.json").stat().st_mode & 0o777 == 0o644
+            (tmp_path / "report.json").unlink()
