@@ -43,9 +43,9 @@ def acl(
     """
 
 
-@acl.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the list, not the path, because another node may manage the file itself."""
+@acl.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the list, not the path, because another node may manage the file itself."""
     return ["acl:" + posixpath.normpath(attrs["path"])]
 
 

@@ -63,7 +63,7 @@ def ansible_module(
     """
 
 
-ansible_module.claims([])  # a node of this name in another playbook is a different one
+ansible_module.identity([])  # a node of this name in another playbook is a different one
 ansible_module.needs(ansible_rules.needs)
 ansible_module.validate(ansible_rules.check)
 ansible_module.to_wire(ansible_rules.with_code)

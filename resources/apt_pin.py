@@ -56,7 +56,7 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, packages=None, pin=None, priority=None)
 
 
-apt_pin.claims(["path:" + DIRECTORY + "{name}"])
+apt_pin.identity(["path:" + DIRECTORY + "{name}"])
 apt_pin.validate(apt_texts.check_pin)
 apt_pin.check(drop_ins.check)
 apt_pin.implemented_by(files)

@@ -81,7 +81,7 @@ def to_wire(node: Any, context: Any) -> Any:
     return drop_in_texts.sent(node, path, apt_texts.repository(attrs, key), lists=lists, **gone)
 
 
-apt_repository.claims(["path:" + DIRECTORY + "{name}.sources"])
+apt_repository.identity(["path:" + DIRECTORY + "{name}.sources"])
 apt_repository.needs(["path:{signed_by}"])
 apt_repository.validate(apt_texts.check_repository)
 apt_repository.check(apt_lists.check)

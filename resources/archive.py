@@ -53,9 +53,9 @@ def archive(
     """
 
 
-@archive.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the archive in its directory, because several archives may be unpacked into one directory."""
+@archive.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the archive in its directory, because several archives may be unpacked into one directory."""
     return [f"archive:{attrs['path']}: {attrs.get('source') or attrs.get('host_source')}"]
 
 

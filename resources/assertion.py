@@ -96,6 +96,6 @@ def check(node: HostNode, world: World) -> list[Action]:
     return []
 
 
-assertion.claims([])  # it manages nothing
+assertion.identity([])  # it manages nothing
 assertion.validate(condition_rules.check_assertion)
 assertion.undo(conditions.nothing)

@@ -50,9 +50,9 @@ def authorized_key(
     """
 
 
-@authorized_key.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the key, or the list, among the keys of the user."""
+@authorized_key.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the key, or the list, among the keys of the user."""
     what = "all" if attrs.get("all_keys") is not None else " ".join(attrs["key"].split()[:2])
     return [f"authorized_key:{attrs['user']}: {what}"]
 

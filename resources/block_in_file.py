@@ -85,9 +85,9 @@ def block_in_file(
     """
 
 
-@block_in_file.claims
-def claims(attrs: Attrs, name: str) -> list[str]:
-    """Claim the block by its marker, which contains its name. Several nodes may edit one file."""
+@block_in_file.identity
+def identity(attrs: Attrs, name: str) -> list[str]:
+    """Identify the block by its marker, which contains its name. Several nodes may edit one file."""
     return [f"block:{attrs['path']}: {blocks.markers(attrs, name)[0]}"]
 
 

@@ -71,7 +71,7 @@ def to_wire(node: Any, context: Any) -> Any:
     return drop_in_texts.sent(node, path, content, source=None, fingerprint=fingerprint, validate=VALIDATE)
 
 
-ca_certificate.claims(["path:" + DIRECTORY + "{name}.crt"])
+ca_certificate.identity(["path:" + DIRECTORY + "{name}.crt"])
 ca_certificate.blobs(files.blobs)
 ca_certificate.remember(files.remember)
 ca_certificate.implemented_by(trusted_authorities)

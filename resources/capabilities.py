@@ -39,9 +39,9 @@ def capabilities(
     """
 
 
-@capabilities.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the capabilities, not the path, because another node may manage the file itself."""
+@capabilities.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the capabilities, not the path, because another node may manage the file itself."""
     return ["capabilities:" + posixpath.normpath(attrs["path"])]
 
 

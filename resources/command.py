@@ -121,7 +121,7 @@ def check(node: HostNode, world: World) -> list[Action]:
     return [commands.wanted(node)]
 
 
-command.claims([])  # a command of this name in another playbook is a different command
+command.identity([])  # a command of this name in another playbook is a different command
 command.validate(command_rules.check)
 command.to_wire(command_rules.with_script)
 command.produces(commands.stdout)

@@ -105,5 +105,5 @@ def contradictions(attrs: Attrs) -> None:
             raise Wrong(f"services: {show(service)} is not the name of a service", "write it as in the file")
 
 
-compose_project.claims(["compose:{engine}: {name}"])
+compose_project.identity(["compose:{engine}: {name}"])
 compose_project.implemented_by(compose)

@@ -90,6 +90,6 @@ def needs(attrs: Attrs) -> list[str]:
     return ["program:" + attrs["engine"], *unit, *("path:" + source for source in sources if source.startswith("/"))]
 
 
-container.claims(["container:{engine}: {name}"])
+container.identity(["container:{engine}: {name}"])
 container.validate(container_rules.check_container)
 container.implemented_by(containers)

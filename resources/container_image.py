@@ -50,9 +50,9 @@ def container_image(
     """
 
 
-@container_image.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the name of the image."""
+@container_image.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the name of the image."""
     return [f"image:{attrs['engine']}: {images.full(attrs['name'], attrs['engine'])}"]
 
 

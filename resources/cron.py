@@ -83,5 +83,5 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return drop_ins.check(node, nodes, world)
 
 
-cron.claims(["path:" + DIRECTORY + "{name}"])
+cron.identity(["path:" + DIRECTORY + "{name}"])
 cron.implemented_by(files)

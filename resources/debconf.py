@@ -45,9 +45,9 @@ def debconf(
     """
 
 
-@debconf.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the questions, and the answers for the package."""
+@debconf.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the questions, and the answers for the package."""
     questions = [*(attrs.get("answers") or ()), *(attrs.get("passwords") or ())]
     return ["answers:" + attrs["package"].partition(":")[0], *("debconf:" + name for name in questions)]
 

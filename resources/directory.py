@@ -83,7 +83,7 @@ def directory(
     """
 
 
-directory.claims(paths.path_claim)
+directory.identity(paths.path_identity)
 
 
 @directory.validate

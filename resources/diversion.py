@@ -45,6 +45,6 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("to is the path itself")
 
 
-diversion.claims(["diversion:{path}"])
+diversion.identity(["diversion:{path}"])
 diversion.needs([])  # the node of the path comes after the diversion
 diversion.implemented_by(diversions)

@@ -65,6 +65,6 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("disabled can't be combined with profiles")
 
 
-dnf_module.claims(["path:" + DIRECTORY + "{name}.module"])
+dnf_module.identity(["path:" + DIRECTORY + "{name}.module"])
 dnf_module.needs(["repository:"])
 dnf_module.implemented_by(dnf_modules)

@@ -91,7 +91,7 @@ def download(
     """
 
 
-download.claims(paths.path_claim)
+download.identity(paths.path_identity)
 
 
 @download.to_wire

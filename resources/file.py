@@ -91,7 +91,7 @@ def file(
     """
 
 
-file.claims(paths.path_claim)
+file.identity(paths.path_identity)
 
 
 @file.validate

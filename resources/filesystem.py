@@ -49,5 +49,5 @@ def contradictions(attrs: Attrs) -> None:
         entry_rules.check_label(attrs["label"], attrs["fstype"])
 
 
-filesystem.claims(paths.path_claim)
+filesystem.identity(paths.path_identity)
 filesystem.implemented_by(filesystems)

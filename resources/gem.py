@@ -64,9 +64,9 @@ def gem(
     """
 
 
-@gem.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the gem in its directory."""
+@gem.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the gem in its directory."""
     where = attrs.get("directory") or (f"home of {attrs.get('user')}" if attrs.get("user_install") else "default")
     return [f"gem:{where}: {attrs['name']}"]
 

@@ -51,9 +51,9 @@ def generate(
     """
 
 
-@generate.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the file on a host; on the controller, the name."""
+@generate.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the file on a host; on the controller, the name."""
     return [f"generated:{attrs.get('id', attrs['name'])}"]
 
 

@@ -59,7 +59,7 @@ def git_checkout(
     """
 
 
-git_checkout.claims(paths.path_claim)
+git_checkout.identity(paths.path_identity)
 
 
 @git_checkout.validate

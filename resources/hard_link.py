@@ -45,7 +45,7 @@ def hard_link(
     """
 
 
-hard_link.claims(paths.path_claim)
+hard_link.identity(paths.path_identity)
 
 
 @hard_link.validate

@@ -58,4 +58,4 @@ def wanted(node: HostNode) -> HostNode:
 
 entries.register(host_entry, wanted)
 
-host_entry.claims(["host:{path}: {address}"])
+host_entry.identity(["host:{path}: {address}"])

@@ -35,7 +35,7 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, host_name.FILE, node.attrs["name"] + "\n")
 
 
-hostname.claims(["path:" + host_name.FILE])
+hostname.identity(["path:" + host_name.FILE])
 hostname.validate(entry_rules.check_own_name)
 hostname.blobs(files.blobs)
 hostname.implemented_by(host_name)

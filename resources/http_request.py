@@ -81,6 +81,6 @@ def http_request(
     """
 
 
-http_request.claims([])  # a request of this name in another playbook is a different request
+http_request.identity([])  # a request of this name in another playbook is a different request
 http_request.validate(request_rules.check)
 http_request.implemented_by(http_requests)

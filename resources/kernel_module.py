@@ -45,9 +45,9 @@ def kernel_module(
     """
 
 
-@kernel_module.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the module and its files."""
+@kernel_module.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the module and its files."""
     files = [path % attrs["name"] for path in (kernel_modules.BOOT, kernel_modules.OPTIONS)]
     return ["kernel module:" + kernel_modules.key(attrs["name"]), *("path:" + path for path in files)]
 

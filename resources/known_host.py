@@ -46,9 +46,9 @@ def known_host(
     """
 
 
-@known_host.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the server's key of this type in its file."""
+@known_host.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the server's key of this type in its file."""
     return [f"known_host:{attrs['path']}: {server(attrs)} {attrs['key'].split()[0]}"]
 
 

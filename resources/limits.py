@@ -64,6 +64,6 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, domain=None, soft=None, hard=None)
 
 
-limits.claims(["path:" + DIRECTORY + "{name}.conf"])
+limits.identity(["path:" + DIRECTORY + "{name}.conf"])
 limits.check(drop_ins.check)
 limits.implemented_by(files)

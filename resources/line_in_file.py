@@ -84,9 +84,9 @@ def line_in_file(
     """
 
 
-@line_in_file.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the line, not the file, because several nodes may edit one file."""
+@line_in_file.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the line, not the file, because several nodes may edit one file."""
     return [f"line:{attrs['path']}: {attrs.get('match') or attrs.get('line')}"]
 
 

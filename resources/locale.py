@@ -46,9 +46,9 @@ def locale(
     """
 
 
-@locale.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the locale, and each variable of the default."""
+@locale.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the locale, and each variable of the default."""
     variables = ["default locale:" + variable for variable in attrs.get("default_for") or ()]
     return ["locale:" + locales.listed(attrs["name"]), *variables]
 

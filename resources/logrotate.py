@@ -66,7 +66,7 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, paths=None, directives=None, scripts=None)
 
 
-logrotate.claims(["path:" + DIRECTORY + "{name}"])
+logrotate.identity(["path:" + DIRECTORY + "{name}"])
 logrotate.needs(["package:logrotate"])
 logrotate.check(drop_ins.check)
 logrotate.implemented_by(files)

@@ -51,7 +51,7 @@ def lvm_logical_volume(
     """
 
 
-lvm_logical_volume.claims(["lvm:{volume_group}/{name}"])
+lvm_logical_volume.identity(["lvm:{volume_group}/{name}"])
 lvm_logical_volume.needs(["package:lvm2"])
 lvm_logical_volume.validate(lvm_rules.check_volume)
 lvm_logical_volume.implemented_by(lvm_volumes)

@@ -43,9 +43,9 @@ def lvm_volume_group(
     """
 
 
-@lvm_volume_group.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the group and its devices."""
+@lvm_volume_group.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the group and its devices."""
     return ["lvm:" + attrs["name"], *("path:" + device for device in attrs.get("devices") or ())]
 
 

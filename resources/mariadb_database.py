@@ -50,5 +50,5 @@ def contradictions(attrs: Attrs) -> None:
     paths.refuse_with_absent({**attrs, "socket": None}, ("name", "absent", "remove_content"))
 
 
-mariadb_database.claims(["mariadb:{socket}: database {name}"])
+mariadb_database.identity(["mariadb:{socket}: database {name}"])
 mariadb_database.implemented_by(mariadb_databases)

@@ -51,7 +51,7 @@ def mariadb_grant(
     """
 
 
-mariadb_grant.claims([])  # several nodes can grant the same privileges
+mariadb_grant.identity([])  # several nodes can grant the same privileges
 mariadb_grant.needs([])  # `user` is not a user of the host
 mariadb_grant.validate(mariadb_rules.check_grant)
 mariadb_grant.implemented_by(mariadb_grants)

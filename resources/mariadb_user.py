@@ -72,5 +72,5 @@ def to_wire(node: Any, context: Any) -> Any:
     return node.with_attrs(password=context.secret(name, attrs["password"]))
 
 
-mariadb_user.claims(["mariadb:{socket}: user {name}@{host}"])
+mariadb_user.identity(["mariadb:{socket}: user {name}@{host}"])
 mariadb_user.implemented_by(mariadb_users)

@@ -63,5 +63,5 @@ def contradictions(attrs: Attrs) -> None:
     entry_rules.check_mount_options(attrs.get("mount_options") or ())
 
 
-mount.claims(["mount:{path}"])
+mount.identity(["mount:{path}"])
 mount.implemented_by(mounts)

@@ -61,9 +61,9 @@ def nftables(
     """
 
 
-@nftables.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the file and the table."""
+@nftables.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the file and the table."""
     table = attrs.get("table") or attrs["name"]
     return [f"path:{nft.DIRECTORY}/{attrs['name']}.nft", f"nftables:{attrs['family']} {table}"]
 

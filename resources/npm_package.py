@@ -59,9 +59,9 @@ def npm_package(
     """
 
 
-@npm_package.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the directory of the package."""
+@npm_package.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the directory of the package."""
     return ["path:" + npm.directory(attrs)]
 
 

@@ -52,6 +52,6 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("update_cache is a number of seconds, 0 or more")
 
 
-package_upgrade.claims(["packages:all"])
+package_upgrade.identity(["packages:all"])
 package_upgrade.needs(["repository:", "module:"])
 package_upgrade.implemented_by(package_upgrades)

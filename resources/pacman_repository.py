@@ -58,7 +58,7 @@ def to_wire(node: Any) -> Any:
     return pacman_texts.sent(node, f"{DIRECTORY}{node.attrs['name']}.conf")
 
 
-pacman_repository.claims(["path:" + DIRECTORY + "{name}.conf"])
+pacman_repository.identity(["path:" + DIRECTORY + "{name}.conf"])
 pacman_repository.needs(["path:{mirrorlist}"])
 pacman_repository.validate(pacman_texts.check_repository)
 pacman_repository.blobs(files.blobs)

@@ -63,6 +63,6 @@ def pam(
     """
 
 
-pam.claims(["pam:{service} {module_type} {module}"])
+pam.identity(["pam:{service} {module_type} {module}"])
 pam.validate(pam_rules.check)
 pam.implemented_by(pam_stacks)

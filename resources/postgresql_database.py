@@ -61,5 +61,5 @@ def contradictions(attrs: Attrs) -> None:
     paths.refuse_with_absent({**attrs, "port": None}, ("name", "absent", "remove_content"))
 
 
-postgresql_database.claims(["postgresql:{port}: database {name}"])
+postgresql_database.identity(["postgresql:{port}: database {name}"])
 postgresql_database.implemented_by(postgresql_databases)

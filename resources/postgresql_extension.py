@@ -54,7 +54,7 @@ def contradictions(attrs: Attrs) -> None:
     paths.refuse_with_absent({**attrs, "port": None}, ("name", "absent", "database"))
 
 
-postgresql_extension.claims(["postgresql:{port}: extension {name} in {database}"])
+postgresql_extension.identity(["postgresql:{port}: extension {name} in {database}"])
 postgresql_extension.check(postgresql_databases.check_extension)
 postgresql_extension.remember(postgresql_databases.remember_extension)
 postgresql_extension.undo(postgresql_databases.undo_extension)

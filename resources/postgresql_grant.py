@@ -55,6 +55,6 @@ def postgresql_grant(
     """
 
 
-postgresql_grant.claims([])  # several nodes can grant the same privileges
+postgresql_grant.identity([])  # several nodes can grant the same privileges
 postgresql_grant.validate(postgresql_rules.check_grant)
 postgresql_grant.implemented_by(postgresql_grants)

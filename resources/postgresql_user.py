@@ -77,5 +77,5 @@ def to_wire(node: Any, context: Any) -> Any:
     return node.with_attrs(password=context.secret("postgresql-password-of-" + node.attrs["name"], password))
 
 
-postgresql_user.claims(["postgresql:{port}: role {name}"])
+postgresql_user.identity(["postgresql:{port}: role {name}"])
 postgresql_user.implemented_by(postgresql_roles)

@@ -74,8 +74,8 @@
                   (:group attrs) block? (or (in "env" node.hides) None)))
 
 
-(defmethod claims process [attrs name]
-  "Claim the program with its arguments and user, and the record of the process, which has the node's name."
+(defmethod identity process [attrs name]
+  "Identify the program with its arguments and user, and the record of the process, which has the node's name."
   [(.join " " ["process:" (:user attrs) (:pathname attrs) #* (:args attrs)]) (+ "process record:" name)])
 
 
@@ -84,7 +84,7 @@
   (setv attrs (:attrs node)
         key (:provides node)
         should (wanted node)
-        now (processes.find (.table world "processes") key should))
+        now (processes.find (.facet world "processes") key should))
   (when (:absent attrs)
     (return (if now [(service-down key (:pid now))] [])))
   (processes.require-program world (:pathname attrs))
@@ -100,7 +100,7 @@
   "Record whether the process runs."
   (setv key (:provides node))
   {"key" key
-   "running" (is-not (processes.find (.table world "processes") key (wanted node)) None)})
+   "running" (is-not (processes.find (.facet world "processes") key (wanted node)) None)})
 
 
 (defmethod undo process [node memory world]
@@ -108,7 +108,7 @@
   (setv attrs (:attrs node)
         key (get memory "key")
         running (get memory "running")
-        now (.table world "processes"))
+        now (.facet world "processes"))
   (cond
     (not (:absent attrs)) (if (and (not running) (in key now)) [(service-down key (.get (get now key) "pid"))] [])
     (or (not running) (:block? attrs) (is-not (processes.find now key (wanted node)) None)) []

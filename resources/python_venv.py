@@ -58,7 +58,7 @@ def python_venv(
     """
 
 
-python_venv.claims(paths.path_claim)
+python_venv.identity(paths.path_identity)
 
 
 @python_venv.validate

@@ -52,9 +52,9 @@ def quadlet(
     """
 
 
-@quadlet.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the file."""
+@quadlet.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the file."""
     return ["path:" + quadlets.path_of(attrs["name"])]
 
 

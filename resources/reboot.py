@@ -49,6 +49,6 @@ def reboot(
     """
 
 
-reboot.claims([])  # it manages nothing
+reboot.identity([])  # it manages nothing
 reboot.check(reboots.check)
 reboot.undo(conditions.nothing)

@@ -59,7 +59,7 @@ def redis_setting(
     """
 
 
-redis_setting.claims(["redis:{path}: {name}"])
+redis_setting.identity(["redis:{path}: {name}"])
 redis_setting.needs(["path:{path}"])  # `user` is not a user of the host
 redis_setting.validate(redis_rules.check)
 redis_setting.to_wire(redis_rules.with_secrets)

@@ -91,9 +91,9 @@ def release_binary(
     """
 
 
-@release_binary.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the path, and the file that it links to."""
+@release_binary.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the path, and the file that it links to."""
     return ["path:" + path for path in sorted({attrs["path"], releases.program(attrs)})]
 
 

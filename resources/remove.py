@@ -38,7 +38,7 @@ def remove(
     """
 
 
-remove.claims(paths.path_claim)
+remove.identity(paths.path_identity)
 
 
 @remove.validate

@@ -74,14 +74,14 @@ def replace(
     """
 
 
-@replace.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the pattern with its range, not the file, because several nodes may edit one file."""
-    claim = f"replacement:{attrs['path']}: {attrs['pattern']}"
+@replace.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the pattern with its range, not the file, because several nodes may edit one file."""
+    text = f"replacement:{attrs['path']}: {attrs['pattern']}"
     for name in ("after", "before"):
         if attrs.get(name) is not None:
-            claim = f"{claim}, {name} {attrs[name]}"
-    return [claim]
+            text = f"{text}, {name} {attrs[name]}"
+    return [text]
 
 
 @replace.validate

@@ -37,7 +37,7 @@ def contradictions(attrs: Attrs) -> None:
     selinux_rules.check_name(attrs["name"], "name")
 
 
-selinux_boolean.claims(["selinux_boolean:{name}"])
+selinux_boolean.identity(["selinux_boolean:{name}"])
 selinux_boolean.needs(["program:semanage", "package:policycoreutils-python-utils"])
 selinux_boolean.check(selinux.check_boolean)
 selinux_boolean.remember(selinux.remember_boolean)

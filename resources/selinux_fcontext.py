@@ -54,9 +54,9 @@ def selinux_fcontext(
     """
 
 
-@selinux_fcontext.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the rule for these paths."""
+@selinux_fcontext.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the rule for these paths."""
     return [f"selinux_fcontext:{attrs['path']} ({attrs.get('file_type', 'all files')})"]
 
 

@@ -34,7 +34,7 @@ def selinux_port(
     """
 
 
-selinux_port.claims(["selinux_port:{port}"])
+selinux_port.identity(["selinux_port:{port}"])
 selinux_port.needs(["program:semanage", "package:policycoreutils-python-utils"])
 selinux_port.validate(selinux_rules.check_port)
 selinux_port.check(selinux.check_port)

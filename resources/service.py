@@ -57,9 +57,9 @@ def service(
     """
 
 
-@service.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the unit by its full name."""
+@service.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the unit by its full name."""
     return ["unit:" + systemd.unit_name(attrs["name"])]
 
 

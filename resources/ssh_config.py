@@ -62,6 +62,6 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, settings=None, host=None, validate=validate)
 
 
-ssh_config.claims(["path:" + DIRECTORY + "{name}.conf"])
+ssh_config.identity(["path:" + DIRECTORY + "{name}.conf"])
 ssh_config.check(ssh_settings.check_client)
 ssh_config.implemented_by(files)

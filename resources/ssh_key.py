@@ -51,9 +51,9 @@ def ssh_key(
     """
 
 
-@ssh_key.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim both files."""
+@ssh_key.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify both files."""
     return ["path:" + attrs["path"], "path:" + ssh_keys.public(attrs["path"])]
 
 

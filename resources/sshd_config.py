@@ -70,6 +70,6 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, f"{DIRECTORY}{attrs['name']}.conf", content, settings=None, match=None)
 
 
-sshd_config.claims(["path:" + DIRECTORY + "{name}.conf"])
+sshd_config.identity(["path:" + DIRECTORY + "{name}.conf"])
 sshd_config.check(ssh_settings.check_server)
 sshd_config.implemented_by(files)

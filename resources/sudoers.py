@@ -73,7 +73,7 @@ def to_wire(node: Any) -> Any:
     return drop_in_texts.sent(node, path, content, 0o440, validate=["visudo", "-cf", "{}"], **gone)
 
 
-sudoers.claims(["path:" + DIRECTORY + "{name}"])
+sudoers.identity(["path:" + DIRECTORY + "{name}"])
 sudoers.needs(["package:sudo"])
 sudoers.check(drop_ins.check)
 sudoers.implemented_by(files)

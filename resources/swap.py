@@ -52,5 +52,5 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("priority is a number from 0 to 32767")
 
 
-swap.claims(paths.path_claim)
+swap.identity(paths.path_identity)
 swap.implemented_by(swaps)

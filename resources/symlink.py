@@ -46,7 +46,7 @@ def symlink(
     """
 
 
-symlink.claims(paths.path_claim)
+symlink.identity(paths.path_identity)
 
 
 @symlink.validate

@@ -52,5 +52,5 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("value is required unless absent is true")
 
 
-sysctl.claims(["sysctl:{name}"])
+sysctl.identity(["sysctl:{name}"])
 sysctl.implemented_by(kernel_settings)

@@ -63,9 +63,9 @@ def systemd_unit(
     """
 
 
-@systemd_unit.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the file."""
+@systemd_unit.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the file."""
     return ["path:" + unit_files.path_of(systemd.unit_name(attrs["name"]), attrs.get("drop_in"))]
 
 

@@ -29,6 +29,6 @@ def timezone(name: Line, **options: Unpack[NodeOptions]) -> None:
     """
 
 
-timezone.claims(["path:" + time_zones.LINK, "path:" + time_zones.NAME])
+timezone.identity(["path:" + time_zones.LINK, "path:" + time_zones.NAME])
 timezone.validate(entry_rules.check_zone)
 timezone.implemented_by(time_zones)

@@ -81,7 +81,7 @@ def to_wire(node: Any) -> Any:
     return node.with_attrs(common_name=subject, names=names, config=config)
 
 
-tls_certificate.claims(paths.path_claim)
+tls_certificate.identity(paths.path_identity)
 tls_certificate.needs(tls_rules.needs("openssl"))
 tls_certificate.check(tls.check_certificate)
 tls_certificate.remember(tls.remember_certificate)

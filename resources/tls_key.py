@@ -47,7 +47,7 @@ def tls_key(
     """
 
 
-tls_key.claims(paths.path_claim)
+tls_key.identity(paths.path_identity)
 
 
 @tls_key.validate

@@ -42,6 +42,6 @@ def ufw(
     """
 
 
-ufw.claims(["ufw:"])
+ufw.identity(["ufw:"])
 ufw.needs(["package:ufw"])
 ufw.implemented_by(ufw_settings)

@@ -69,9 +69,9 @@ def ufw_rule(
     """
 
 
-@ufw_rule.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the rule about these packets."""
+@ufw_rule.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the rule about these packets."""
     return [f"ufw_rule:{'route ' if attrs.get('route') else ''}{' '.join(ufw_rules.clause(attrs))}"]
 
 

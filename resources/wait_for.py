@@ -79,7 +79,7 @@ def wait_for(
     """
 
 
-wait_for.claims([])  # it manages nothing
+wait_for.identity([])  # it manages nothing
 wait_for.validate(condition_rules.check)
 wait_for.check(conditions.waiting)
 wait_for.undo(conditions.nothing)

@@ -46,9 +46,9 @@ def xattr(
     """
 
 
-@xattr.claims
-def claims(attrs: Attrs) -> list[str]:
-    """Claim the attribute, because other nodes manage other attributes."""
+@xattr.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the attribute, because other nodes manage other attributes."""
     return [f"xattr:{posixpath.normpath(attrs['path'])}: {attrs['name']}"]
 
 

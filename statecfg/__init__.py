@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Keyword as Keyword
     from statecfg.remote.graph.model import Unknown as Unknown
     from statecfg.remote.graph.nodetype import NodeType as NodeType
+    from statecfg.remote.graph.nodetype import facet as facet
     from statecfg.remote.graph.nodetype import node_type as node_type
-    from statecfg.remote.graph.nodetype import table as table
     from statecfg.remote.graph.ops import op as op
     from statecfg.remote.graph.results import Result as Result
     from statecfg.remote.graph.results import error as error
@@ -111,7 +111,7 @@ _HOMES = {
         "statecfg.problems.positions": "SourceLocation",
         "statecfg.remote.graph.borg": "make_validators",
         "statecfg.remote.graph.model": "Action ActionSpec Blob CheckError HostNode Keyword Unknown",
-        "statecfg.remote.graph.nodetype": "NodeType node_type table",
+        "statecfg.remote.graph.nodetype": "NodeType facet node_type",
         "statecfg.remote.graph.ops": "op",
         "statecfg.remote.graph.results": "Result error ok",
         "statecfg.remote.graph.values": (
@@ -127,7 +127,7 @@ _HOMES = {
     for name in names.split()
 }
 # Names until 0.3.
-_RENAMED = {"Place": "SourceLocation"}
+_RENAMED = {"Place": "SourceLocation", "table": "facet"}
 # What the half that travels to hosts calls by name. A host has only what lives in `statecfg.remote`.
 _CALLED = {
     "RealMachine": "statecfg.remote.machine.real",
@@ -138,6 +138,7 @@ _CALLED = {
     "no_node_type_in": "statecfg.graph.registry",
     "report_twice": "statecfg.graph.registry",
     "unknown_node_type": "statecfg.graph.registry",
+    "warn_of_former": "statecfg.problems.former_names",
 }
 
 __all__ = list(_HOMES)

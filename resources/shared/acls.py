@@ -70,7 +70,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
         paths.refuse(path, stat, "a file or directory")
     wanted = {}
     for (tag, name), allowed in parsed(attrs.get("entries") or ()).items():
-        wanted[tag, paths.account(world, _table(tag), name, node, nodes) or name] = allowed
+        wanted[tag, paths.account(world, _facet(tag), name, node, nodes) or name] = allowed
         if " " in tag and stat.file_type != "directory":
             raise CheckError(f"{path} is not a directory, so it can't have default entries")
         if " " not in tag:
@@ -105,19 +105,19 @@ def undo(node: Node, memory: records.AclMemory, world: World) -> ActionSpec:
     now, left = present(stat), []
     after = {key: allowed for key, allowed in now.items() if key not in ours}
     for tag, name in sorted(ours & set(was)):
-        if name.isdigit() or world.entry(_table(tag), name) is not None:
+        if name.isdigit() or world.entry(_facet(tag), name) is not None:
             after[tag, name] = was[tag, name]
         else:
             left.append(f"{path} does not get the entry of {name} back: {name} no longer exists")
     return ActionSpec([set_acl(path, texts(after))] if after != now else [], left=left)
 
 
-def _table(tag: str) -> str:
+def _facet(tag: str) -> str:
     return "users" if tag.endswith("user") else "groups"
 
 
 def _shown(world: World, tag: str, name: str) -> str:
     """Return the name that the host shows for a user or group, which is given by name or number."""
-    field = "uid" if _table(tag) == "users" else "gid"
-    accounts = world.table(_table(tag)).items() if name.isdigit() else ()
+    field = "uid" if _facet(tag) == "users" else "gid"
+    accounts = world.facet(_facet(tag)).items() if name.isdigit() else ()
     return next((key for key, entry in accounts if entry.get(field) == int(name)), name)

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Mapping
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -16,7 +16,7 @@ REGISTERED = "/var/lib/dpkg/alternatives"
 CHOSEN = "/etc/alternatives"
 
 
-@table("alternative")
+@facet("alternative")
 def alternatives(host: World) -> dict[str, records.Fields]:
     """Load the alternatives: name → `mode` (auto or manual), `path`, and `choices`, a map of program → priority.
 
@@ -42,7 +42,7 @@ def _run(machine: Machine, name: str, arguments: list[str], fields: records.Fiel
     return machine.run(["update-alternatives", *arguments], effect)
 
 
-@op(turn="alternatives")
+@op(mutex="alternatives")
 def register(machine: Machine, name: str, link: str, path: str, priority: int, after: records.Fields) -> Result:
     """Register a program for a name.
 
@@ -51,13 +51,13 @@ def register(machine: Machine, name: str, link: str, path: str, priority: int, a
     return _run(machine, name, ["--install", link, name, path, str(priority)], after)
 
 
-@op(turn="alternatives")
+@op(mutex="alternatives")
 def choose(machine: Machine, name: str, path: str) -> Result:
     """Select a program for a name, regardless of its priority."""
     return _run(machine, name, ["--set", name, path], {"mode": "manual", "path": path})
 
 
-@op(turn="alternatives")
+@op(mutex="alternatives")
 def automatic(machine: Machine, name: str, best: str) -> Result:
     """Select the program with the highest priority for a name.
 
@@ -66,7 +66,7 @@ def automatic(machine: Machine, name: str, best: str) -> Result:
     return _run(machine, name, ["--auto", name], {"mode": "auto", "path": best})
 
 
-@op(turn="alternatives")
+@op(mutex="alternatives")
 def unregister(machine: Machine, name: str, path: str, after: records.Fields | None = None) -> Result:
     """Remove a program from a name.
 
@@ -97,7 +97,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     entry, path = _entry(world, name), attrs.get("path")
     actions: list[Action] = []
     if entry is None and attrs.get("link") is None:
-        near = paths.nearest(name, world.table("alternative"))
+        near = paths.nearest(name, world.facet("alternative"))
         raise CheckError(f"this host has no alternatives named {name}{near}; link and priority register them")
     if path is None:
         assert entry is not None

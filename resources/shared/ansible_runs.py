@@ -51,7 +51,7 @@ finally:
 class _OneAtATime(Maker):
     """The maker of the actions: modules may edit the same file, and know nothing of each other."""
 
-    turn = "ansible"
+    mutex = "ansible"
 
 
 def command() -> list[str]:

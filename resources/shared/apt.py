@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import Action, CheckError, Unknown
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, ok
 from statecfg.remote.machine.world import Machine, World
@@ -36,7 +36,7 @@ EXCLUDED = re.compile(r"\b(Conflicts|Breaks): |remove is disabled|would remove "
 _STEP = re.compile(r"^(Inst|Remv|Purg) (\S+)(?: \[[^\]]*\])?(?: \((\S+))?", re.M)
 
 
-@table("apt")
+@facet("apt")
 def apt(host: Any) -> dict[str, records.Fields]:
     """Load when apt's lists were last fetched: `lists` → `updated`, in seconds since 1970 (0: never)."""
     moments = [0.0]
@@ -58,7 +58,7 @@ def update_lists(machine: Machine, older_than: float) -> Result:
     return package_steps.fetch_lists(machine, NAME, older_than, argv, QUIET)
 
 
-@op(turn="apt", batch="packages")
+@op(mutex="apt", batch="packages")
 def install(machine: Machine, packages: list[records.InstallItem], options: Sequence[str] = ()) -> Result:
     """Install packages in one transaction, or change them to the given versions.
 
@@ -97,7 +97,7 @@ def guarded(
     return guard.run([*CALL, *argv], effect, simulation, units, foreseen, removable)
 
 
-@op(turn="apt", batch="packages")
+@op(mutex="apt", batch="packages")
 def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     """Remove packages, and the packages that depend on them, in one transaction.
 
@@ -120,13 +120,13 @@ def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     return result
 
 
-@op(turn="apt")
+@op(mutex="apt")
 def mark_automatic(machine: Machine, name: str) -> Result:
     """Tell apt that a package is installed only because other packages need it."""
     return machine.run(["apt-mark", "-q", "auto", "--", name], {"automatic": {name: {"auto": True}}})
 
 
-@op(turn="apt")
+@op(mutex="apt")
 def hold(machine: Machine, name: str, held: bool) -> Result:
     """Put a package on hold, so that only this node changes its version, or release it."""
     return lock(machine, held, [name])
@@ -138,7 +138,7 @@ def lock(machine: Machine, held: bool, names: Sequence[str]) -> Result:
     return machine.run(["apt-mark", "-q", "hold" if held else "unhold", "--", *names], effect)
 
 
-@op(turn="apt")
+@op(mutex="apt")
 def configure(machine: Machine) -> Result:
     """Complete the work of an interrupted dpkg; until then, apt refuses to work."""
     effect = {"unknown": ["packages", *package_steps.BRINGS]}

@@ -11,7 +11,7 @@ from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import apt_settings, drop_ins
 
 
-@op(turn="apt")
+@op(mutex="apt")
 def fetch_lists(machine: Machine, path: str) -> Result:
     """Fetch the lists of the repositories in one file."""
     only = ["-o", "Dir::Etc::sourcelist=" + path, "-o", "Dir::Etc::sourceparts=-", "-o", "APT::Get::List-Cleanup=false"]

@@ -52,7 +52,7 @@ def _path(world: World, user: str) -> str:
 
 def _group(world: World, user: str) -> str | None:
     """Return the primary group of a user. A new user without a known GID has a group of the same name."""
-    gid, groups = (world.entry("users", user) or {}).get("gid"), world.table("groups")
+    gid, groups = (world.entry("users", user) or {}).get("gid"), world.facet("groups")
     named = next((name for name, fields in groups.items() if gid is not None and fields.get("gid") == gid), None)
     return named or (user if user in groups else None)
 

@@ -14,7 +14,7 @@ from statecfg.resources.shared import lines, records, text_files, utf8
 MARKER = "# {mark} managed by statecfg: {name}"
 
 
-@op(turn="lines")
+@op(mutex="lines")
 def set_block(
     machine: Machine,
     path: str,
@@ -39,7 +39,7 @@ def set_block(
     return machine.write(path, edited, mode, owner, group, backup, validate)
 
 
-@op(turn="lines")
+@op(mutex="lines")
 def remove_block(
     machine: Machine, path: str, begin: str, end: str, backup: str | None = None, validate: list[str] | None = None
 ) -> Result:
@@ -48,7 +48,7 @@ def remove_block(
     return machine.write(path, edited, backup=backup, validate=validate)
 
 
-@op(turn="lines")
+@op(mutex="lines")
 def restore_block(
     machine: Machine,
     path: str,

@@ -119,7 +119,7 @@ def _effect(engine: str, project: str, services: Mapping[str, records.Fields | N
     return {SERVICES: {key(engine, project, name): fields for name, fields in services.items()}}
 
 
-@op(turn="containers")
+@op(mutex="containers")
 def up(
     machine: Machine,
     argv: list[str],
@@ -165,7 +165,7 @@ def up(
     return machine.run(run, effect, timeout=timeout, first=perform)
 
 
-@op(turn="containers")
+@op(mutex="containers")
 def change(
     machine: Machine, argv: list[str], verb: str, project: str, services: list[str], stop_timeout: int
 ) -> Result:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import engines, records
 
@@ -38,7 +38,7 @@ def _digest(engine: str, labels: dict[str, str], image: dict[str, str]) -> str |
     return str(digest)
 
 
-@table(SERVICES, volatile=True)
+@facet(SERVICES, volatile=True)
 def services(host: Any) -> dict[str, records.Fields]:
     """Load the services of all projects. An engine that can't be read has an entry with the reason."""
     loaded: dict[str, dict[str, Any]] = {}
@@ -90,8 +90,8 @@ def of(world: World, engine: str, project: str) -> dict[str, records.Fields]:
 
     :raises CheckError: if the engine can't be read; an empty result would mean that the project has no containers
     """
-    problem = (world.table(SERVICES).get(engine) or {}).get("unread")
+    problem = (world.facet(SERVICES).get(engine) or {}).get("unread")
     if problem:
         raise CheckError(f"the containers of {engine} can't be read: {problem}; try again")
     start = key(engine, project, "")
-    return {name[len(start) :]: entry for name, entry in world.table(SERVICES).items() if name.startswith(start)}
+    return {name[len(start) :]: entry for name, entry in world.facet(SERVICES).items() if name.startswith(start)}

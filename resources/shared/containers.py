@@ -74,7 +74,7 @@ def _all(machine: Machine, steps: Sequence[memories.Step]) -> Result:
     return result
 
 
-@op(turn="containers")
+@op(mutex="containers")
 def create(
     machine: Machine,
     engine: str,
@@ -115,33 +115,33 @@ def create(
     return _all(machine, steps) if result["status"] == "ok" and steps else result
 
 
-@op(turn="containers")
+@op(mutex="containers")
 def start(machine: Machine, engine: str, name: str) -> Result:
     """Start a container."""
     return machine.run([engine, "start", "--", name], _effect(engine, name, {"state": "running"}))
 
 
-@op(turn="containers")
+@op(mutex="containers")
 def stop(machine: Machine, engine: str, name: str, stop_timeout: int = 10) -> Result:
     """Stop a container."""
     argv = [engine, "stop", "-t", str(stop_timeout), "--", name]
     return machine.run(argv, _effect(engine, name, {"state": "stopped"}))
 
 
-@op(turn="containers")
+@op(mutex="containers")
 def restart(machine: Machine, engine: str, name: str, stop_timeout: int = 10) -> Result:
     """Restart a container."""
     return machine.run([engine, "restart", "-t", str(stop_timeout), "--", name], {})
 
 
-@op(turn="containers")
+@op(mutex="containers")
 def remove_container(machine: Machine, engine: str, name: str, stop_timeout: int = 10) -> Result:
     """Stop a container and remove it. Its volumes stay."""
     stopping = [engine, "stop", "-t", str(stop_timeout), "--", name]
     return _all(machine, [(stopping, {}), ([engine, "rm", "--", name], _effect(engine, name, None))])
 
 
-@op(turn="containers")
+@op(mutex="containers")
 def rename(machine: Machine, engine: str, name: str, new: str, running: bool, stop_timeout: int = 10) -> Result:
     """Stop a container and rename it, or rename it and start it.
 

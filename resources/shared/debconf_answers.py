@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -18,7 +18,7 @@ HIDDEN = "(a password)"  # in the facet, instead of its value
 _FIELD = re.compile(r"^(Name|Value|Flags): ?(.*)$", re.M)
 
 
-@table("debconf", volatile=True)
+@facet("debconf", volatile=True)
 def debconf(host: World) -> dict[str, records.Fields]:
     """Load the answers: question → `value`, and `unseen` if a package may still ask. Values of passwords are hidden."""
     loaded: dict[str, records.Fields] = {question: {"value": HIDDEN} for question in stored(host, PASSWORDS)}
@@ -40,7 +40,7 @@ def stored(world: World, path: str) -> dict[str, tuple[str, bool]]:
     return found
 
 
-@op(turn="apt")
+@op(mutex="apt")
 def answer(machine: Machine, package: str, answers: dict[str, str], passwords: dict[str, str]) -> Result:
     """Store answers and passwords, and mark the questions as seen."""
     rows = []
@@ -53,7 +53,7 @@ def answer(machine: Machine, package: str, answers: dict[str, str], passwords: d
     return machine.run([PROGRAM], effect, input="".join(rows).encode(), env=apt_settings.QUIET, timeout=300.0)
 
 
-@op(turn="apt")
+@op(mutex="apt")
 def restore_answers(machine: Machine, package: str, commands: list[str], gone: Sequence[str]) -> Result:
     """Give debconf commands such as ``UNREGISTER`` and ``FSET``; debconf-devel(7) describes them.
 
@@ -74,7 +74,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     attrs = node.attrs
     if world.is_known(PROGRAM) and world.stat(PROGRAM) is None:
         raise CheckError(f"{PROGRAM} does not exist: statecfg answers questions of Debian packages only")
-    known, passwords = world.table("debconf"), attrs.get("passwords") or {}
+    known, passwords = world.facet("debconf"), attrs.get("passwords") or {}
     wrong = {name: value for name, value in (attrs.get("answers") or {}).items() if not _says(known.get(name), value)}
     if passwords:
         former = stored(world, PASSWORDS)
@@ -95,14 +95,14 @@ def installed(world: World, package: str) -> bool:
 
 def remember(node: Node, world: World) -> system_records.DebconfMemory:
     """Record the former answers, except passwords."""
-    known = world.table("debconf")
+    known = world.facet("debconf")
     names = [*(node.attrs.get("answers") or ()), *(node.attrs.get("passwords") or ())]
     return {"answers": {question: known.get(question) for question in names}}
 
 
 def undo(node: Node, memory: system_records.DebconfMemory, world: World) -> ActionSpec:
     """Restore the former answers, and remove the questions that did not exist."""
-    package, known = node.attrs["package"], world.table("debconf")
+    package, known = node.attrs["package"], world.facet("debconf")
     commands: list[str] = []
     unseen: list[str] = []
     gone: list[str] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -13,7 +13,7 @@ DATABASE = "/var/lib/dpkg/diversions"
 LOCAL = ":"  # means the administrator, in place of a package
 
 
-@table("diversion")
+@facet("diversion")
 def diversions(host: World) -> dict[str, records.Fields]:
     """Load the diversions: path → `to`, and `by`, the package that diverts it. Source: db-fsys-divert.c of dpkg."""
     if host.stat(DATABASE) is None:
@@ -22,14 +22,14 @@ def diversions(host: World) -> dict[str, records.Fields]:
     return {lines[at]: {"to": lines[at + 1], "by": lines[at + 2]} for at in range(0, len(lines) - 2, 3)}
 
 
-@op(turn="apt")
+@op(mutex="apt")
 def divert(machine: Machine, path: str, to: str) -> Result:
     """Divert a path and rename the present file."""
     effect = {"diversion": {path: {"to": to, "by": LOCAL}}, "files": [path, to]}
     return machine.run(["dpkg-divert", "--local", "--rename", "--divert", to, "--add", path], effect)
 
 
-@op(turn="apt")
+@op(mutex="apt")
 def end_diversion(machine: Machine, path: str, to: str) -> Result:
     """Remove a diversion and rename the file back."""
     effect = {"diversion": {path: None}, "files": [path, to]}

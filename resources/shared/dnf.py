@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine.world import Machine, World
@@ -32,7 +32,7 @@ EXCLUDED = re.compile(r"\b(conflicts with|obsoletes|protected packages)\b|would 
 _LOCK = re.compile(r"^([^#!\s]\S*)", re.M)
 
 
-@table("dnf")
+@facet("dnf")
 def dnf(host: Any) -> dict[str, records.Fields]:
     """Load when the oldest of dnf's lists was fetched: `lists` → `updated`, in seconds since 1970.
 
@@ -84,7 +84,7 @@ def update_lists(machine: Machine, older_than: float) -> Result:
     return package_steps.fetch_lists(machine, NAME, older_than, ["dnf", "-q", "-y", "--refresh", "makecache"])
 
 
-@op(turn="dnf", batch="packages")
+@op(mutex="dnf", batch="packages")
 def install(machine: Machine, packages: list[records.InstallItem], options: Sequence[str] = ()) -> Result:
     """Install packages in one transaction, or change them to the given versions.
 
@@ -106,7 +106,7 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     return package_steps.Guard(machine, NAME).run(argv, effect, simulate, units, removable=allowed)
 
 
-@op(turn="dnf", batch="packages")
+@op(mutex="dnf", batch="packages")
 def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     """Remove packages, and the packages that depend on them. What these had replaced is installed again before.
 
@@ -138,13 +138,13 @@ def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     return result
 
 
-@op(turn="dnf")
+@op(mutex="dnf")
 def mark_automatic(machine: Machine, name: str) -> Result:
     """Tell dnf that a package is installed only because other packages need it."""
     return machine.run(["dnf", "-q", "-y", LOCAL, "mark", "remove", spec(name)], {"automatic": {name: {"auto": True}}})
 
 
-@op(turn="dnf")
+@op(mutex="dnf")
 def hold(machine: Machine, name: str, held: bool) -> Result:
     """Put a package on hold, so that only this node changes its version, or release it."""
     return lock(machine, held, [name])
@@ -166,14 +166,16 @@ def transaction(world: World, wanted: records.WantedPackages, purge: bool = Fals
     :param wanted: name → its `version` (None: dnf's choice) or `gone`
     :raises CheckError: if dnf refuses
     """
-    table = world.table("packages")
+    packages = world.facet("packages")
     gone = sorted(name for name, entry in wanted.items() if entry.get("gone"))
     present = {name: entry.get("version") for name, entry in wanted.items() if not entry.get("gone")}
     options = next((list(entry["options"]) for entry in wanted.values() if entry.get("options")), [])
     erase = bool(gone or package_steps.replaceable(wanted))
     # An installation releases these, so the plugin that locks packages must not run. The others stay locked.
-    released = [name for name in wanted if table.get(name, {}).get("held")]
-    keep = sorted(name for name, entry in table.items() if entry.get("held") and name not in wanted) if released else []
+    released = [name for name in wanted if packages.get(name, {}).get("held")]
+    keep = (
+        sorted(name for name, entry in packages.items() if entry.get("held") and name not in wanted) if released else []
+    )
     question = {"install": present, "remove": gone, "options": options, "locks": not released, "keep": keep}
     found: records.Steps = dnf_program.planned(world, "solve", erase=erase, **question)
     return found

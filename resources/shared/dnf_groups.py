@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -20,7 +20,7 @@ from statecfg.resources.shared import (
 )
 
 
-@table("dnf_groups")
+@facet("dnf_groups")
 def dnf_groups(host: Any) -> dict[str, records.Fields]:
     """Load the groups that dnf has installed: id → `name`."""
     from statecfg.resources.shared import dnf_program
@@ -53,7 +53,7 @@ def effect(steps: records.Steps | None) -> records.Effect:
     return {**changed, "asked": asked}
 
 
-@op(turn="dnf")
+@op(mutex="dnf")
 def change_group(
     machine: Machine,
     group: str,
@@ -117,7 +117,7 @@ def installed(world: World, name: str) -> str | None:
 
     :param name: its id or its name
     """
-    groups = world.table("dnf_groups")
+    groups = world.facet("dnf_groups")
     return next((group for group in sorted(groups) if name in (group, groups[group]["name"])), None)
 
 

@@ -15,7 +15,7 @@ CACHE = "/var/cache/dnf"
 INDEX = "repodata/repomd.xml"
 
 
-@op(turn="dnf")
+@op(mutex="dnf")
 def fetch_lists(machine: Machine, name: str) -> Result:
     """Fetch the lists of one repository."""
     argv = ["dnf", "-q", "-y", "--repo=" + name, "--refresh", "--setopt=*.skip_if_unavailable=0", "makecache"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import ActionSpec, Blob, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -18,7 +18,7 @@ ENABLED, DISABLED = "enabled", "disabled"
 _FIELD = re.compile(r"^(stream|state|profiles)=(.*)$", re.M)
 
 
-@table("dnf_modules")
+@facet("dnf_modules")
 def dnf_modules(host: Any) -> dict[str, records.Fields]:
     """Load the modules with a chosen stream, and the disabled ones: name → `state`, `stream`, installed `profiles`."""
     loaded: dict[str, records.Fields] = {}
@@ -32,7 +32,7 @@ def dnf_modules(host: Any) -> dict[str, records.Fields]:
     return loaded
 
 
-@op(turn="dnf")
+@op(mutex="dnf")
 def choose(machine: Machine, name: str, state: str | None, stream: str = "") -> Result:
     """Enable a stream of a module, disable the module, or reset it (no state)."""
     fields = {"state": state, "stream": stream} if state else None

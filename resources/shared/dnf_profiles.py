@@ -36,7 +36,7 @@ def _specs(name: str, stream: str, profiles: list[str]) -> list[str]:
     return [f"{name}:{stream}/{profile}" for profile in profiles]
 
 
-@op(turn="dnf")
+@op(mutex="dnf")
 def change_profiles(
     machine: Machine,
     name: str,

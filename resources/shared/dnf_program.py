@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records
 
@@ -171,7 +171,7 @@ class Refusal(CheckError):
     """dnf refuses. The message is dnf's own."""
 
 
-@table("dnf_program")
+@facet("dnf_program")
 def dnf_program(host: Any) -> dict[str, records.Fields]:
     """Load the Python of dnf: `host` → `python`.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.machine.world import Probe, World
 from statecfg.resources.shared import records
 
@@ -82,7 +82,7 @@ def name_of(container: Mapping[str, Any]) -> str:
     return str(container["Name"]).lstrip("/")  # docker's begin with a slash
 
 
-@table(CONTAINERS, volatile=True)
+@facet(CONTAINERS, volatile=True)
 def containers(host: Any) -> dict[str, records.Fields]:
     """Load the containers of all engines. Those that statecfg created have their options as fields."""
     loaded: dict[str, records.Fields] = {}
@@ -102,7 +102,7 @@ def containers(host: Any) -> dict[str, records.Fields]:
     return loaded
 
 
-@table(ENVIRONMENTS, volatile=True)
+@facet(ENVIRONMENTS, volatile=True)
 def environments(host: Any) -> dict[str, records.Fields]:
     """Load the variables of all containers. Reports never show them."""
     loaded: dict[str, records.Fields] = {}
@@ -113,7 +113,7 @@ def environments(host: Any) -> dict[str, records.Fields]:
     return loaded
 
 
-@table(IMAGES, volatile=True)
+@facet(IMAGES, volatile=True)
 def images(host: Any) -> dict[str, records.Fields]:
     """Load the images of all engines: one entry per name, and one per id."""
     loaded: dict[str, records.Fields] = {}

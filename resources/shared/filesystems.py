@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -15,7 +15,7 @@ TIMEOUT = 3600.0
 BEGINNING = 65536  # bytes; all known signatures are among the first ones
 
 
-@table("filesystem")
+@facet("filesystem")
 def planned(host: World) -> dict[str, records.Fields]:
     """Return no file systems: only plans add theirs (path → `fstype`, `label`). See `content` for those of the host."""
     return {}
@@ -77,7 +77,7 @@ def _require_readable(world: World, path: str) -> None:
         raise CheckError(f"{path} can't be read, so statecfg can't tell whether it is empty; check the device")
 
 
-@op(turn="filesystems")
+@op(mutex="filesystems")
 def make_filesystem(machine: Machine, path: str, fstype: str, label: str | None, options: list[str]) -> Result:
     """Create a file system."""
     named = [{"vfat": "-n"}.get(fstype, "-L"), label] if label is not None else []

@@ -25,7 +25,7 @@ def _effect(directory: str, programs: str) -> records.Effect:
     return {"files": [directory, programs]}
 
 
-@op(turn="gem")
+@op(mutex="gem")
 def install(
     machine: Machine,
     gem: str,
@@ -48,7 +48,7 @@ def install(
     return machine.run(words, _effect(directory, bin), env=env, user=user, timeout=timeout)
 
 
-@op(turn="gem")
+@op(mutex="gem")
 def uninstall(
     machine: Machine, gem: str, versions: list[str], directory: str, bin: str, user: str | None = None
 ) -> Result:

@@ -9,7 +9,7 @@ from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import records
 
 
-@op(turn="accounts")
+@op(mutex="accounts")
 def groupadd(machine: Machine, name: str, gid: int | None = None, system: bool = False) -> Result:
     """Create a group."""
     number = ["--gid", str(gid)] if gid is not None else []
@@ -17,20 +17,20 @@ def groupadd(machine: Machine, name: str, gid: int | None = None, system: bool =
     return machine.run(argv, {"groups": {name: {"gid": gid, "members": []}}})
 
 
-@op(turn="accounts")
+@op(mutex="accounts")
 def groupmod(machine: Machine, name: str, gid: int) -> Result:
     """Change the GID of a group. Its files keep the old GID."""
     return machine.run(["groupmod", "--gid", str(gid), "--", name], {"groups": {name: {"gid": gid}}})
 
 
-@op(turn="accounts")
+@op(mutex="accounts")
 def set_members(machine: Machine, name: str, members: list[str]) -> Result:
     """Set the members of a group to exactly these users."""
     argv = ["gpasswd", "--members", ",".join(members), name]
     return machine.run(argv, {"groups": {name: {"members": members}}})
 
 
-@op(turn="accounts")
+@op(mutex="accounts")
 def groupdel(machine: Machine, name: str) -> Result:
     """Remove a group."""
     return machine.run(["groupdel", "--", name], {"groups": {name: None}})
@@ -38,12 +38,12 @@ def groupdel(machine: Machine, name: str) -> Result:
 
 def primary_users(world: World, entry: records.Fields) -> list[str]:
     """Return the users whose primary group this is."""
-    return sorted(name for name, fields in world.table("users").items() if fields.get("gid") == entry.get("gid"))
+    return sorted(name for name, fields in world.facet("users").items() if fields.get("gid") == entry.get("gid"))
 
 
 def with_gid(world: World, gid: int) -> str | None:
     """Return the group with this GID, or None."""
-    return next((name for name, fields in world.table("groups").items() if fields.get("gid") == gid), None)
+    return next((name for name, fields in world.facet("groups").items() if fields.get("gid") == gid), None)
 
 
 def remember(node: Node, world: World) -> records.GroupMemory:

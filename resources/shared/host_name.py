@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from statecfg.remote.graph.model import Action, ActionSpec, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -14,7 +14,7 @@ from statecfg.resources.shared import drop_ins, files, records
 FILE = "/etc/hostname"
 
 
-@table("hostname")
+@facet("hostname")
 def running(host: World) -> dict[str, records.Fields]:
     """Load the name in the running kernel: `running` → `name`."""
     return {"running": {"name": host.read("/proc/sys/kernel/hostname").decode("utf-8", "replace").strip()}}

@@ -156,7 +156,7 @@ def undo(node: Node, memory: memories.ImageMemory, world: World) -> ActionSpec:
             return ActionSpec(left=[f"the former image {image} is not restored: others have removed it"])
         return ActionSpec([tag(engine, was, image)])
     engines.require(world, engine)
-    users = [name for name, fields in world.table(engines.CONTAINERS).items() if name.startswith(engine + " ")
+    users = [name for name, fields in world.facet(engines.CONTAINERS).items() if name.startswith(engine + " ")
              and fields.get("image_id") == now["id"]]  # fmt: skip
     if users:
         return ActionSpec(left=[f"the image {image} stays: used by {', '.join(sorted(users))}"])

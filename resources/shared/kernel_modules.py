@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -24,7 +24,7 @@ def key(name: str) -> str:
     return name.replace("-", "_")
 
 
-@table("module")
+@facet("module")
 def modules(host: World) -> dict[str, records.Fields]:
     """Load the modules of the running kernel: name → `loaded` or `built_in`."""
     found: dict[str, records.Fields] = {name: {"built_in": True} for name in _names(host, "modules.builtin")}
@@ -47,13 +47,13 @@ def _release(world: World) -> str:
     return world.read(RELEASE).decode("utf-8", "replace").strip()
 
 
-@op(turn="modules")
+@op(mutex="modules")
 def load(machine: Machine, name: str) -> Result:
     """Load a module, with the parameters of /etc/modprobe.d."""
     return machine.run(["modprobe", "--", name], {"module": {key(name): {"loaded": True}}})
 
 
-@op(turn="modules")
+@op(mutex="modules")
 def unload(machine: Machine, name: str) -> Result:
     """Unload a module."""
     return machine.run(["modprobe", "--remove", "--", name], {"module": {key(name): None}})

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import entries, paths, records
 
 
-@table("sysctl")
+@facet("sysctl")
 def values(host: World) -> dict[str, records.Fields]:
     """Load the settings of the running kernel: name → `value`. Of a setting with several lines, the first one counts.
 
@@ -64,7 +64,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
         return actions
     present = world.entry("sysctl", attrs["name"])
     if present is None:
-        near = paths.nearest(attrs["name"], world.table("sysctl"))
+        near = paths.nearest(attrs["name"], world.facet("sysctl"))
         help = f"{near}; require the kernel_module that brings it, or write running: false"
         raise CheckError(f"the kernel of this host has no setting {attrs['name']}{help}")
     if present["value"] != text(attrs["value"]):

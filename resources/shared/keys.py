@@ -20,7 +20,7 @@ from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, d
 EDITORS: dict[str, Any] = {}  # node type → editor
 
 
-@op(turn="lines")
+@op(mutex="lines")
 def set_key(
     machine: Machine,
     path: str,
@@ -44,7 +44,7 @@ def set_key(
     return machine.write(path, text_files.encoded(new), mode, owner, group, backup, validate)
 
 
-@op(turn="lines")
+@op(mutex="lines")
 def remove_key(
     machine: Machine, path: str, form: str, key: list[str], backup: str | None = None, validate: list[str] | None = None
 ) -> Result:
@@ -53,7 +53,7 @@ def remove_key(
     return machine.write(path, text_files.encoded(new), backup=backup, validate=validate)
 
 
-@op(turn="lines")
+@op(mutex="lines")
 def restore_key(
     machine: Machine, path: str, form: str, key: list[str], value: Any, former: Blob, made: bool, absent: bool
 ) -> Result:
@@ -67,9 +67,9 @@ def restore_key(
 
 
 def register(node_type: NodeType[...], editor: Any) -> None:
-    """Let a node type manage keys with an editor. It claims the key, not the file: several nodes may edit one file."""
+    """Let a node type manage keys with an editor. The key is its identity, because several nodes may edit one file."""
     EDITORS[node_type.name] = editor
-    node_type.claims(lambda attrs: [f"key:{attrs['path']}: {' '.join(names(node_type.name, attrs))}"])
+    node_type.identity(lambda attrs: [f"key:{attrs['path']}: {' '.join(names(node_type.name, attrs))}"])
     node_type.check(check)
     node_type.remember(remember)
     node_type.undo(undo)

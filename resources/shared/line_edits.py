@@ -12,7 +12,7 @@ from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import lines, records, text_files
 
 
-@op(turn="lines")
+@op(mutex="lines")
 def set_line(
     machine: Machine,
     path: str,
@@ -38,7 +38,7 @@ def set_line(
     return machine.write(path, text_files.encoded(edited), mode, owner, group, backup, validate)
 
 
-@op(turn="lines")
+@op(mutex="lines")
 def remove_line(
     machine: Machine,
     path: str,
@@ -52,7 +52,7 @@ def remove_line(
     return machine.write(path, text_files.encoded(edited), backup=backup, validate=validate)
 
 
-@op(turn="lines")
+@op(mutex="lines")
 def restore_lines(
     machine: Machine,
     path: str,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -33,7 +33,7 @@ def listed(name: str) -> str:
     return language + dot + ("iso" + plain if plain.isdigit() else plain) + at + modifier
 
 
-@table("locale")
+@facet("locale")
 def available(host: World) -> dict[str, records.Fields]:
     """Load the locales that programs can use: name, as `listed` returns it → `present`.
 
@@ -46,7 +46,7 @@ def available(host: World) -> dict[str, records.Fields]:
     return {name: {"present": True} for name in names}
 
 
-@op(turn="locales")
+@op(mutex="locales")
 def generate(machine: Machine, name: str, charset: str) -> Result:
     """Generate a locale, as locale-gen of Debian does."""
     language, _, rest = name.partition(".")
@@ -56,7 +56,7 @@ def generate(machine: Machine, name: str, charset: str) -> Result:
     return machine.run(argv, {"locale": {listed(name): {"present": True}}}, timeout=TIMEOUT, codes=(0, 1))
 
 
-@op(turn="locales")
+@op(mutex="locales")
 def delete(machine: Machine, name: str) -> Result:
     """Remove a generated locale."""
     argv = ["localedef", "--delete-from-archive", listed(name)]

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import paths, records
 
@@ -33,7 +33,7 @@ def _rows(host: World, program: str, section: str, *columns: str) -> list[dict[s
         raise CheckError(f"{program} does not list the volumes: {str(problem) or 'no output'}") from None
 
 
-@table("lvm_device", volatile=True)
+@facet("lvm_device", volatile=True)
 def devices(host: World) -> dict[str, records.Fields]:
     """Load the physical volumes: device → `group`, "" for a free one.
 
@@ -46,7 +46,7 @@ def devices(host: World) -> dict[str, records.Fields]:
     return {name: {"group": row["vg_name"]} for name, row in zip(found, rows)}
 
 
-@table("lvm_group", volatile=True)
+@facet("lvm_group", volatile=True)
 def groups(host: World) -> dict[str, records.Fields]:
     """Load the volume groups: name → `extent` and `free` in bytes.
 
@@ -56,7 +56,7 @@ def groups(host: World) -> dict[str, records.Fields]:
     return {row["vg_name"]: {"extent": int(row["vg_extent_size"]), "free": int(row["vg_free"])} for row in rows}
 
 
-@table("lvm_volume", volatile=True)
+@facet("lvm_volume", volatile=True)
 def volumes(host: World) -> dict[str, dict[str, Any]]:
     """Load the logical volumes: group/name → `size` in bytes. Source: lvs(8).
 
@@ -100,7 +100,7 @@ def require_group(world: World, name: str) -> records.Fields:
     """
     entry = world.entry("lvm_group", name)
     if entry is None:
-        near = paths.nearest(name, world.table("lvm_group"))
+        near = paths.nearest(name, world.facet("lvm_group"))
         raise CheckError(f"there is no volume group {name}{near}; declare it and require it")
     return entry
 

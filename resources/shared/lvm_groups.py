@@ -13,7 +13,7 @@ from statecfg.resources.shared import filesystems, lvm, paths, records
 EXTENT = 4 << 20  # bytes; LVM's default
 
 
-@op(turn="lvm")
+@op(mutex="lvm")
 def create_group(machine: Machine, name: str, devices: list[str], extent: int | None = None) -> Result:
     """Create a volume group on empty devices. LVM refuses a device with other content."""
     option = ["--physicalextentsize", f"{extent}b"] if extent is not None else []
@@ -24,14 +24,14 @@ def create_group(machine: Machine, name: str, devices: list[str], extent: int | 
     return machine.run(["vgcreate", *option, "--", name, *devices], effect, timeout=lvm.TIMEOUT)
 
 
-@op(turn="lvm")
+@op(mutex="lvm")
 def extend_group(machine: Machine, name: str, devices: list[str]) -> Result:
     """Add empty devices to a volume group."""
     effect = {"lvm_device": {device: {"group": name} for device in devices}, "lvm_group": {name: {"free": None}}}
     return machine.run(["vgextend", "--", name, *devices], effect, timeout=lvm.TIMEOUT)
 
 
-@op(turn="lvm")
+@op(mutex="lvm")
 def remove_group(machine: Machine, name: str, volumes: list[str], devices: list[str]) -> Result:
     """Remove a volume group, and the logical volumes in it if they are named. The devices stay physical volumes.
 
@@ -55,14 +55,14 @@ def remove_group(machine: Machine, name: str, volumes: list[str], devices: list[
     return machine.run(["vgremove", *option, "--", name], effect, timeout=lvm.TIMEOUT, first=unplanned)
 
 
-@op(turn="lvm")
+@op(mutex="lvm")
 def reduce_group(machine: Machine, name: str, devices: list[str]) -> Result:
     """Take unused devices out of a volume group. LVM refuses a device that contains a part of a volume."""
     effect = {"lvm_device": {device: {"group": ""} for device in devices}, "lvm_group": {name: {"free": None}}}
     return machine.run(["vgreduce", "--", name, *devices], effect, timeout=lvm.TIMEOUT)
 
 
-@op(turn="lvm")
+@op(mutex="lvm")
 def free_devices(machine: Machine, devices: list[str]) -> Result:
     """Remove LVM's label from devices that belong to no group."""
     effect = {"lvm_device": dict.fromkeys(devices), "files": devices}
@@ -79,7 +79,7 @@ def _inside(volumes: Iterable[str], name: str) -> list[str]:
 
 def _devices(world: World, name: str) -> list[str]:
     """Return the devices of a group."""
-    return sorted(path for path, entry in world.table("lvm_device").items() if entry["group"] == name)
+    return sorted(path for path, entry in world.facet("lvm_device").items() if entry["group"] == name)
 
 
 def check(node: Node, world: World) -> list[Action]:
@@ -105,7 +105,7 @@ def check(node: Node, world: World) -> list[Action]:
 
 
 def _removal(attrs: records.Attrs, world: World) -> Action:
-    inside = _inside(world.table("lvm_volume"), attrs["name"])
+    inside = _inside(world.facet("lvm_volume"), attrs["name"])
     used = [volume for volume in inside if (world.entry("lvm_volume", volume) or {}).get("open")]
     if used:
         raise CheckError(f"{used[0]} is in use; unmount it first")
@@ -156,7 +156,7 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
     if world.entry("lvm_group", name) is None:
         return ActionSpec(_labels(memory, world, ""))
     ours = [path for path, group in memory["devices"].items() if group != name and _group(world, path) == name]
-    inside = _inside(world.table("lvm_volume"), name)
+    inside = _inside(world.facet("lvm_volume"), name)
     if memory["exists"]:
         if not ours:
             return ActionSpec()

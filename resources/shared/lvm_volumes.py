@@ -33,7 +33,7 @@ def _effect(volume: str, fields: records.Fields | None) -> records.Effect:
     }
 
 
-@op(turn="lvm")
+@op(mutex="lvm")
 def create_volume(machine: Machine, group: str, name: str, size: str) -> Result:
     """Create a logical volume.
 
@@ -46,7 +46,7 @@ def create_volume(machine: Machine, group: str, name: str, size: str) -> Result:
     return machine.run(argv, _effect(f"{group}/{name}", fields), timeout=lvm.TIMEOUT)
 
 
-@op(turn="lvm")
+@op(mutex="lvm")
 def extend_volume(machine: Machine, volume: str, size: int, resize: bool) -> Result:
     """Extend a logical volume, and the file system in it.
 
@@ -59,7 +59,7 @@ def extend_volume(machine: Machine, volume: str, size: int, resize: bool) -> Res
     )
 
 
-@op(turn="lvm")
+@op(mutex="lvm")
 def extend_filesystem(machine: Machine, volume: str, size: int) -> Result:
     """Extend the file system in a logical volume to the size of the volume.
 
@@ -69,7 +69,7 @@ def extend_filesystem(machine: Machine, volume: str, size: int) -> Result:
     return machine.run(argv, _effect(volume, {"filesystem": size}), timeout=3600.0)
 
 
-@op(turn="lvm")
+@op(mutex="lvm")
 def shrink_volume(machine: Machine, volume: str, size: int) -> Result:
     """Shrink the file system in a logical volume, and then the volume.
 
@@ -79,7 +79,7 @@ def shrink_volume(machine: Machine, volume: str, size: int) -> Result:
     return machine.run(argv, _effect(volume, {"size": size}), timeout=3600.0)
 
 
-@op(turn="lvm")
+@op(mutex="lvm")
 def remove_volume(machine: Machine, volume: str) -> Result:
     """Remove a logical volume with its data."""
     return machine.run(["lvremove", "--yes", "--", volume], _effect(volume, None), timeout=lvm.TIMEOUT)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.resources.shared import records, sql_answers
@@ -111,7 +111,7 @@ def _accounts(rows: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]
             yield f"{row['user']}@{row['host']}", json.loads(data) if isinstance(data, str) else data
 
 
-@table("mariadb", volatile=True)
+@facet("mariadb", volatile=True)
 def objects(host: Any) -> dict[str, records.Fields]:
     """Load all running servers with their users and databases."""
     loaded: dict[str, records.Fields] = {}
@@ -129,7 +129,7 @@ def objects(host: Any) -> dict[str, records.Fields]:
     return loaded
 
 
-@table("mariadb_passwords", volatile=True)
+@facet("mariadb_passwords", volatile=True)
 def passwords(host: Any) -> dict[str, records.Fields]:
     """Load what the servers store in place of passwords. Reports never show it."""
     loaded: dict[str, records.Fields] = {}
@@ -169,7 +169,7 @@ def require(world: World, object_type: str, name: str, socket: str) -> records.F
     entry = world.entry("mariadb", key(object_type, name, socket))
     if entry is None:
         start, end = object_type + " ", " on " + socket
-        names = [each for each in world.table("mariadb") if each.startswith(start) and each.endswith(end)]
+        names = [each for each in world.facet("mariadb") if each.startswith(start) and each.endswith(end)]
         near = nearest(name, [each[len(start) : -len(end)] for each in names])
         raise CheckError(f"{object_type} {name} does not exist in MariaDB{near}; declare it and require it")
     return entry

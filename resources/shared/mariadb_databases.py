@@ -21,19 +21,19 @@ def _change(machine: Machine, verb: str, database: str, socket: str, fields: rec
     return mariadb.run(machine, socket, sql, {"mariadb": {key("database", database, socket): fields}})
 
 
-@op(turn="mariadb")
+@op(mutex="mariadb")
 def create_database(machine: Machine, database: str, socket: str, fields: records.Fields) -> Result:
     """Create a database."""
     return _change(machine, "CREATE", database, socket, fields)
 
 
-@op(turn="mariadb")
+@op(mutex="mariadb")
 def alter_database(machine: Machine, database: str, socket: str, fields: records.Fields) -> Result:
     """Change the defaults of a database for new tables."""
     return _change(machine, "ALTER", database, socket, fields)
 
 
-@op(turn="mariadb")
+@op(mutex="mariadb")
 def drop_database(machine: Machine, database: str, socket: str) -> Result:
     """Remove a database with its content."""
     effect = {"mariadb": {key("database", database, socket): None}}

@@ -96,7 +96,7 @@ def _target(attrs: Mapping[str, str], what: str, each: str) -> str:
     return f"{name(each)}.*" if what == "database" else f"{name(attrs['database'])}.{name(each)}"
 
 
-@op(turn="mariadb")
+@op(mutex="mariadb")
 def change_privileges(
     machine: Machine, user: str, host: str, socket: str, kind: str, database: str, grant: Items, revoke: Items
 ) -> Result:

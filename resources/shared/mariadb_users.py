@@ -37,7 +37,7 @@ def _effect(user: str, host: str, socket: str, fields: Mapping[str, object] | No
     return {"mariadb": {key("user", f"{user}@{host}", socket): dict(fields) if fields is not None else None}}
 
 
-@op(turn="mariadb")
+@op(mutex="mariadb")
 def create_user(machine: Machine, user: str, host: str, socket: str, fields: records.Fields) -> Result:
     """Create a user who can't log in yet."""
     method = f"IDENTIFIED VIA {mariadb.NATIVE} USING 'invalid'"
@@ -45,21 +45,21 @@ def create_user(machine: Machine, user: str, host: str, socket: str, fields: rec
     return mariadb.run(machine, socket, sql, _effect(user, host, socket, {**_NEW, **fields}))
 
 
-@op(turn="mariadb")
+@op(mutex="mariadb")
 def alter_user(machine: Machine, user: str, host: str, socket: str, fields: records.Fields) -> Result:
     """Change attributes of a user."""
     sql = f"ALTER USER {account(user, host)} {_options(fields)}"
     return mariadb.run(machine, socket, sql, _effect(user, host, socket, fields))
 
 
-@op(turn="mariadb")
+@op(mutex="mariadb")
 def drop_user(machine: Machine, user: str, host: str, socket: str) -> Result:
     """Remove a user."""
     effect = {**_effect(user, host, socket, None), "unknown": [mariadb.GRANTS]}
     return mariadb.run(machine, socket, f"DROP USER {account(user, host)}", effect)
 
 
-@op(turn="mariadb")
+@op(mutex="mariadb")
 def set_login(
     machine: Machine, user: str, host: str, socket: str, login: list[str], password: str | None = None
 ) -> Result:

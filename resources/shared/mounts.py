@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -16,7 +16,7 @@ FSTAB = "/etc/fstab"
 TIMEOUT = 120.0
 
 
-@table("mount")
+@facet("mount")
 def mounted(host: World) -> dict[str, records.Fields]:
     """Load the mounts: directory → `source` and `fstype` of the topmost mount. Source: proc_pid_mountinfo(5)."""
     loaded: dict[str, records.Fields] = {}
@@ -37,26 +37,26 @@ def escaped(text: str) -> str:
     return re.sub(r"[\s\\#]", lambda found: f"\\{ord(found[0]):03o}", text)
 
 
-@op(name="mount", turn="mounts")
+@op(name="mount", mutex="mounts")
 def mount(machine: Machine, path: str, source: str, fstype: str) -> Result:
     """Mount the file system as /etc/fstab says. What is in the directory afterwards is not known in advance."""
     effect = {"mount": {path: {"source": source, "fstype": fstype}}, "files": [path]}
     return machine.run(["mount", "--", path], effect, timeout=TIMEOUT)
 
 
-@op(turn="mounts")
+@op(mutex="mounts")
 def remount(machine: Machine, path: str) -> Result:
     """Give a mounted file system the options of /etc/fstab."""
     return machine.run(["mount", "--options", "remount", "--", path], {}, timeout=TIMEOUT)
 
 
-@op(turn="mounts")
+@op(mutex="mounts")
 def unmount(machine: Machine, path: str) -> Result:
     """Unmount the file system."""
     return machine.run(["umount", "--", path], {"mount": {path: None}, "files": [path]}, timeout=TIMEOUT)
 
 
-@op(name="daemon_reload", turn="systemd")
+@op(name="daemon_reload", mutex="systemd")
 def read_fstab(machine: Machine) -> Result:
     """Make systemd read /etc/fstab again, because it would otherwise keep the former mount units."""
     return machine.run(["systemctl", "daemon-reload"], {}, timeout=systemd.TIMEOUT)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.real import RealMachine
@@ -33,7 +33,7 @@ _FILLED = re.compile(
 )
 
 
-@table("nftables", volatile=True)
+@facet("nftables", volatile=True)
 def tables(host: World) -> dict[str, records.Fields]:
     """Load the running tables: family and name → `content`, without counters and elements that the rules add.
 
@@ -90,7 +90,7 @@ def tried(world: World, content: bytes, family: str, name: str) -> bytes:
     return _listing(probe.text)
 
 
-@op(turn="nftables")
+@op(mutex="nftables")
 def load(machine: Machine, path: str, family: str, name: str, content: Blob) -> Result:
     """Replace the running table by that of its file, in one step.
 
@@ -100,7 +100,7 @@ def load(machine: Machine, path: str, family: str, name: str, content: Blob) -> 
     return machine.run(["nft", "--file", path], effect, timeout=TIMEOUT)
 
 
-@op(turn="nftables")
+@op(mutex="nftables")
 def load_former(machine: Machine, family: str, name: str, content: Blob) -> Result:
     """Replace the running table by a former one, in one step.
 
@@ -110,7 +110,7 @@ def load_former(machine: Machine, family: str, name: str, content: Blob) -> Resu
     return machine.run(["nft", "--file", "-"], effect, timeout=TIMEOUT, input=_again(family, name, content.read()))
 
 
-@op(turn="nftables")
+@op(mutex="nftables")
 def delete_table(machine: Machine, family: str, name: str) -> Result:
     """Delete the running table with its rules."""
     effect = {"nftables": {f"{family} {name}": None}}

@@ -27,7 +27,7 @@ def _npm(machine: Machine, prefix: str, words: list[str], package: str, user: st
     return machine.run(argv, effect, user=user, timeout=timeout)
 
 
-@op(turn="npm")
+@op(mutex="npm")
 def install(
     machine: Machine,
     package: str,
@@ -48,7 +48,7 @@ def install(
     return _npm(machine, prefix, [*words, *([] if run_scripts else ["--ignore-scripts"])], package, user, timeout)
 
 
-@op(turn="npm")
+@op(mutex="npm")
 def uninstall(machine: Machine, package: str, prefix: str, was: str, user: str | None = None) -> Result:
     """Remove a package, and the packages that only it needs.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def versions(world: World) -> dict[str, str]:
     """Return the version of each installed package."""
-    return {name: entry["version"] for name, entry in world.table("packages").items() if "version" in entry}
+    return {name: entry["version"] for name, entry in world.facet("packages").items() if "version" in entry}
 
 
 class Recorder:
@@ -62,7 +62,7 @@ def upgrade_op(
     :param codes: their exit statuses that mean success
     """
 
-    @op(turn=manager.NAME)
+    @op(mutex=manager.NAME)
     def upgrade(
         machine: Machine, steps: records.Steps | None, full: bool, clean: bool, keep: Sequence[str], update: int | None
     ) -> Result:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from statecfg.remote.graph.model import Action, CheckError, Node, Unknown
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import Op
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records
@@ -90,7 +90,7 @@ DATABASES = {
 }
 
 
-@table("package_manager")
+@facet("package_manager")
 def package_manager(host: Any) -> dict[str, records.Fields]:
     """Load which package manager owns the system: `host` → `name`.
 
@@ -140,7 +140,7 @@ def named(name: str) -> Manager:
     return found
 
 
-@table("packages")
+@facet("packages")
 def packages(host: Any) -> dict[str, records.Fields]:
     """Load the packages: name → `version`, `state` unless it is completely installed, and `held` if it is on hold.
 
@@ -149,25 +149,25 @@ def packages(host: Any) -> dict[str, records.Fields]:
     return manager(host).packages(host)
 
 
-@table("automatic")
+@facet("automatic")
 def automatic(host: Any) -> dict[str, records.Fields]:
     """Load the packages that are installed only because other packages need them: name → `auto`."""
     return manager(host).automatic(host)
 
 
-@table("asked")
+@facet("asked")
 def asked(host: Any) -> dict[str, records.Fields]:
     """Return an empty facet. Plans enter the installs and removals of this run here."""
     return {}
 
 
-@table("dependencies")
+@facet("dependencies")
 def dependencies(host: Any) -> dict[str, records.Fields]:
     """Load which packages the installed packages need: name → `hard` and `soft`, lists of installed packages."""
     return manager(host).dependencies(host)
 
 
-@table("unit_packages")
+@facet("unit_packages")
 def unit_packages(host: Any) -> dict[str, records.Fields]:
     """Load which packages own the files of units: name of a unit's file → `packages`."""
     return manager(host).unit_packages(host)

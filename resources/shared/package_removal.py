@@ -57,7 +57,7 @@ class PackageRemoval:
 
     def __init__(self, world: World, to_remove: Mapping[str, Node], kept_identities: Container[str]) -> None:
         self.world, self.kept_identities, self.manager = world, kept_identities, manager(world)
-        self.needs = world.table("dependencies")
+        self.needs = world.facet("dependencies")
         self.asked = package_transaction.asked(world)
         self.gone = {name for name, entry in self.asked.items() if entry.get("gone")}
         self.newcomers = Newcomers(world, to_remove)

@@ -32,7 +32,7 @@ def context(world: World, brought: Container[str]) -> str:
     :param brought: packages that came with other nodes' packages; they are left out
     """
     lines = []
-    for name, entry in sorted(world.table("packages").items()):
+    for name, entry in sorted(world.facet("packages").items()):
         if "version" not in entry:
             lines.append(f"{name} {CONFIGURED}")
         elif name not in brought:
@@ -80,7 +80,7 @@ def along(world: World, name: str, memory: records.PackageMemory) -> set[str]:
     """Return the packages that came with this one and are installed only because others need them."""
     there = before(memory)
     close = {
-        package for package in needed(world.table("dependencies"), name) if there.get(package, CONFIGURED) == CONFIGURED
+        package for package in needed(world.facet("dependencies"), name) if there.get(package, CONFIGURED) == CONFIGURED
     }
     names = close.union(memory.get("brought") or ())
     return {package for package in names if world.entry("automatic", package) and world.entry("packages", package)}
@@ -89,7 +89,7 @@ def along(world: World, name: str, memory: records.PackageMemory) -> set[str]:
 def brought_by(world: World, others: Iterable[records.ManagedPackage]) -> set[str]:
     """Return the packages that managed nodes installed, and the dependencies that were installed along with them."""
     names: set[str] = set()
-    needs = world.table("dependencies")
+    needs = world.facet("dependencies")
     for attrs, memory in others:
         name, entry = attrs["name"], memory.get("entry", {})
         if name in needs and not attrs.get("absent") and (entry is None or "version" not in entry):
@@ -103,11 +103,11 @@ def learned(world: World, name: str, memory: records.PackageMemory) -> records.L
     brought = along(world, name, memory)
     if "upgraded" in memory:  # a version that changed after its first run has another reason
         return {"brought": sorted(brought)}
-    there, table, needs = before(memory), world.table("packages"), world.table("dependencies")
+    there, packages, needs = before(memory), world.facet("packages"), world.facet("dependencies")
     other = {
-        package: [version, table[package]["version"]]
+        package: [version, packages[package]["version"]]
         for package, version in there.items()
-        if version not in ("", CONFIGURED, table.get(package, {}).get("version", version))
+        if version not in ("", CONFIGURED, packages.get(package, {}).get("version", version))
     }
     close = needed(needs, name) & set(other)
     # Packages that must be upgraded together with a needed one.
@@ -245,19 +245,19 @@ def remember(node: Node, world: World, others: Sequence[records.ManagedPackage] 
         "context": Blob.of(context(world, brought)),
     }
     if attrs.get("replaces"):
-        table = world.table("packages")
+        packages = world.facet("packages")
         memory["replaced"] = [
-            (other, table[other]["version"], world.entry("automatic", other) is not None)
+            (other, packages[other]["version"], world.entry("automatic", other) is not None)
             for other in sorted(attrs["replaces"])
-            if "version" in table.get(other, {})
+            if "version" in packages.get(other, {})
         ]
     if attrs.get("absent") and entry is not None:
         removed = [name]
         if attrs.get("dependents"):
             removed += [package for package in sorted(apt.transaction(world, {name: apt.GONE})) if package != name]
-        table = world.table("packages")
+        packages = world.facet("packages")
         memory["gone"] = [
-            [package, table[package]["version"]] for package in removed if "version" in table.get(package, {})
+            [package, packages[package]["version"]] for package in removed if "version" in packages.get(package, {})
         ]
         memory["automatic"] = [package for package in removed if world.entry("automatic", package) is not None]
         if attrs.get("purge") or apt.SAVED:

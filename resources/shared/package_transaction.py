@@ -98,8 +98,8 @@ def refuse_wanted(world: World, nodes: Mapping[str, Node], others: Iterable[str]
     for other in others:
         if other in own:
             raise CheckError(f"{what} would also remove {other}, which {own[other]} installs")
-        if "package:" + other in world.claimed:
-            playbook, wanting = world.claimed["package:" + other]
+        if "package:" + other in world.elsewhere:
+            playbook, wanting = world.elsewhere["package:" + other]
             raise CheckError(f"{what} would also remove {other}, which {wanting} of {playbook} installs")
 
 
@@ -122,7 +122,7 @@ def wanted(nodes: Mapping[str, Node]) -> dict[str, str]:
 def asked(world: World) -> dict[str, records.WantedPackage]:
     """Return the packages that earlier layers install and remove: name → entry."""
     try:
-        entries: Any = world.table("asked")
+        entries: Any = world.facet("asked")
         return dict(entries)
     except Unknown:  # a required command may change anything: decide after it has run
         return {}

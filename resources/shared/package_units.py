@@ -34,7 +34,7 @@ def add_units(world: World, items: Iterable[records.RemoveItem]) -> list[str]:
 
 def _up(world: World, packages: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the running units of packages: those that systemd stops on request, and those that it doesn't."""
-    owners = world.table("unit_packages")
+    owners = world.facet("unit_packages")
     mine = {file for file, entry in owners.items() if set(entry["packages"]).issubset(packages)}
     names = {file for file in mine if "@." not in file}
     if len(names) < len(mine):
@@ -47,7 +47,7 @@ def _up(world: World, packages: Sequence[str]) -> tuple[list[str], list[str]]:
 def _all_units(world: World) -> Iterable[str]:
     """Return the names of all units; none if they are unknown because an earlier removal may have ended instances."""
     try:
-        return world.table("units")
+        return world.facet("units")
     except Unknown:
         return ()
 

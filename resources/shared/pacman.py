@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError, Unknown
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine.world import Machine, World
@@ -30,7 +30,7 @@ CONFLICTS = ("--ask", "4")  # answer yes to the question whether a conflicting p
 EXCLUDED = re.compile(r"\bconflicts\b|would have to remove |it would remove ")
 
 
-@table("pacman")
+@facet("pacman")
 def pacman(host: Any) -> dict[str, records.Fields]:
     """Load when pacman's lists were made: `lists` → `updated`, in seconds since 1970 (0: there are none)."""
     names = host.listdir(pacman_steps.SYNC) if host.stat(pacman_steps.SYNC) is not None else []
@@ -44,7 +44,7 @@ def update_lists(machine: Machine, older_than: float) -> Result:
     return package_steps.fetch_lists(machine, NAME, older_than, pacman_steps.FETCH)
 
 
-@op(turn="pacman", batch="packages")
+@op(mutex="pacman", batch="packages")
 def install(machine: Machine, packages: list[records.InstallItem], options: Sequence[str] = ()) -> Result:
     """Install packages in one transaction, or change them to the given versions.
 
@@ -73,7 +73,7 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     return result
 
 
-@op(turn="pacman", batch="packages")
+@op(mutex="pacman", batch="packages")
 def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     """Remove packages, and the packages that depend on them. What these had replaced is installed again before.
 
@@ -104,13 +104,13 @@ def _there(machine: Machine, name: str) -> bool:
     return bool(machine.entry("packages", name))
 
 
-@op(turn="pacman")
+@op(mutex="pacman")
 def mark_automatic(machine: Machine, name: str) -> Result:
     """Tell pacman that a package is installed only because other packages need it."""
     return machine.run(["pacman", "-D", "--asdeps", "--", name], {"automatic": {name: {"auto": True}}})
 
 
-@op(turn="pacman")
+@op(mutex="pacman")
 def hold(machine: Machine, name: str, held: bool) -> Result:
     """Fail: pacman has no packages on hold (see `options`)."""
     return lock(machine, held, [name])

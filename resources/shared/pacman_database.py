@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records, systemd
 
@@ -18,7 +18,7 @@ _BACKUP = re.compile(r"(?:^|\t|: )(/.*?)(?: \[\w+\])?$", re.M)
 _NAME = re.compile(r"[^<>=:\s]+")
 
 
-@table("pacman_local", volatile=True)
+@facet("pacman_local", volatile=True)
 def pacman_local(host: Any) -> dict[str, records.Fields]:
     """Load the records of the installed packages: name → field → lines."""
     found: dict[str, records.Fields] = {}
@@ -30,7 +30,7 @@ def pacman_local(host: Any) -> dict[str, records.Fields]:
     return found
 
 
-@table("pacman_cache", volatile=True)
+@facet("pacman_cache", volatile=True)
 def pacman_cache(host: Any) -> dict[str, records.Fields]:
     """Load the files of packages that pacman keeps: name of the file → name and version of the package."""
     found: dict[str, records.Fields] = {}

@@ -17,7 +17,7 @@ LISTS = "/var/lib/pacman/sync"
 _INCLUDE = re.compile(r"^[ \t]*Include[ \t]*=[ \t]*(\S+)", re.M)
 
 
-@op(turn="pacman.conf")
+@op(mutex="pacman.conf")
 def include(machine: Machine, path: str) -> Result:
     """Let pacman.conf include a file: add a line at the end."""
     text = machine.read(CONFIGURATION).decode("utf-8", "surrogateescape")
@@ -25,7 +25,7 @@ def include(machine: Machine, path: str) -> Result:
     return machine.write(CONFIGURATION, whole.encode("utf-8", "surrogateescape"))
 
 
-@op(turn="pacman.conf")
+@op(mutex="pacman.conf")
 def leave_out(machine: Machine, path: str) -> Result:
     """Remove the line of pacman.conf that includes a file."""
     text = machine.read(CONFIGURATION).decode("utf-8", "surrogateescape")
@@ -33,7 +33,7 @@ def leave_out(machine: Machine, path: str) -> Result:
     return machine.write(CONFIGURATION, "".join(lines).encode("utf-8", "surrogateescape"))
 
 
-@op(turn="pacman")
+@op(mutex="pacman")
 def fetch_lists(machine: Machine) -> Result:
     """Fetch the lists of all repositories; pacman can't fetch those of a single one."""
     return machine.run(["pacman", "-Sy", "--noconfirm"], {"files": [LISTS]}, timeout=package_steps.TIMEOUT)

@@ -65,8 +65,8 @@ def sources(world: World, wanted: Mapping[str, str | None]) -> tuple[list[str], 
     :raises CheckError: if a version is not available
     """
     known = information(world, [name for name, version in wanted.items() if version])
-    files = world.table("pacman_cache")
-    there = world.table("packages")
+    files = world.facet("pacman_cache")
+    there = world.facet("packages")
     names, cached = [], []
     for name, version in sorted(wanted.items()):
         offered = known.get(name, {}).get("Version", [""])[0]
@@ -114,7 +114,7 @@ def with_conflicts(world: World, steps: Mapping[str, str | None]) -> records.Ste
     :raises CheckError: if new packages exclude each other, or if an installed package needs one that is removed
     """
     known = information(world, steps)
-    local = world.table("pacman_local")
+    local = world.facet("pacman_local")
     new = {name: {"NAME": [name], "VERSION": [version or ""]} for name, version in steps.items()}
     for name, fields in known.items():
         if name in new:
@@ -181,7 +181,7 @@ def removal(world: World, names: Iterable[str], unneeded: bool = False) -> recor
     :param unneeded: whether dependencies that nothing else needs are removed, too
     :raises CheckError: if pacman refuses
     """
-    there = world.table("packages")
+    there = world.facet("packages")
     present = sorted(name for name in names if name in there)
     if not present:
         return {}

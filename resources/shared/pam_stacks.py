@@ -121,7 +121,7 @@ def change_refused(before: str, after: str, module_type: str, changed: str | Non
     return ""
 
 
-@op(turn="lines")
+@op(mutex="lines")
 def edit_stack(
     machine: Machine,
     path: str,
@@ -142,7 +142,7 @@ def edit_stack(
     return error(f"{path} stays as it is: {why}") if why else machine.write(path, text_files.encoded(new))
 
 
-@op(turn="lines")
+@op(mutex="lines")
 def restore_stack(
     machine: Machine, path: str, module_type: str, line: str | None, was: list[records.RemovedLine]
 ) -> Result:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 
 from statecfg.remote.graph.model import Action, ActionSpec, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -25,7 +25,7 @@ FIELDS = {
 }
 
 
-@table("password_aging")
+@facet("password_aging")
 def ages(host: World) -> dict[str, records.Fields]:
     """Load the rules: user → fields. The number -1 means an empty field.
 
@@ -46,7 +46,7 @@ def _date(days: int) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(days * DAY))
 
 
-@op(turn="accounts")
+@op(mutex="accounts")
 def age(machine: Machine, user: str, changed: records.Fields) -> Result:
     """Change rules of a user.
 

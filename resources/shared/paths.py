@@ -57,26 +57,26 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"; {help}" if help else ""
 
 
-def account(world: World, table: str, name: str | None, node: Node, nodes: Mapping[str, Node]) -> str | None:
+def account(world: World, facet: str, name: str | None, node: Node, nodes: Mapping[str, Node]) -> str | None:
     """Return the name that the host shows for a user or group, which is given by name or number.
 
     If a required node may still create the account, return the given name.
 
-    :param table: `users` or `groups`
+    :param facet: `users` or `groups`
     :raises CheckError: if the account does not exist, or if a node creates it that this node does not require (then the
         order of the two would be accidental)
     """
     if name is None:
         return None
-    field, node_type = ("uid", "user") if table == "users" else ("gid", "group")
+    field, node_type = ("uid", "user") if facet == "users" else ("gid", "group")
     maker = nodes.get(f"{node_type}:{name}")
     if maker is not None and not maker.attrs.get("absent") and maker.provides not in required(node, nodes):
         raise CheckError(f"{maker.provides} creates the {node_type} {name}: add it to requires")
     try:
         if name.isdigit():
-            return next((key for key, entry in world.table(table).items() if entry.get(field) == int(name)), name)
-        if world.entry(table, name) is None:
-            near = nearest(name, world.table(table))
+            return next((key for key, entry in world.facet(facet).items() if entry.get(field) == int(name)), name)
+        if world.entry(facet, name) is None:
+            near = nearest(name, world.facet(facet))
             raise CheckError(f"{node_type} {name} does not exist on this host{near}; declare it and require it")
     except Unknown:
         return name
@@ -222,6 +222,6 @@ def refuse_with_absent(attrs: records.Attrs, allowed: Iterable[str]) -> None:
             raise ValueError(f"absent can't be combined with {', '.join(idle)}")
 
 
-def path_claim(attrs: records.Attrs) -> list[str]:
-    """Return the claim of a node that manages its path."""
+def path_identity(attrs: records.Attrs) -> list[str]:
+    """Return the identity of a node that manages its path."""
     return ["path:" + posixpath.normpath(attrs["path"])]

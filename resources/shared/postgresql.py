@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.resources.shared import records, sql_answers
@@ -75,7 +75,7 @@ def _told(host: World, port: int, user: str, database: str, sql: str) -> Any:
     return json.loads(answer.text.strip() or "{}") if answer.status == 0 else None
 
 
-@table("postgresql", volatile=True)
+@facet("postgresql", volatile=True)
 def objects(host: Any) -> dict[str, records.Fields]:
     """Load all running servers with their roles and databases."""
     loaded: dict[str, records.Fields] = {}
@@ -89,7 +89,7 @@ def objects(host: Any) -> dict[str, records.Fields]:
     return loaded
 
 
-@table("postgresql_passwords", volatile=True)
+@facet("postgresql_passwords", volatile=True)
 def passwords(host: Any) -> dict[str, records.Fields]:
     """Load what the servers store in place of passwords. Reports never show it. A failed query has an entry."""
     loaded: dict[str, records.Fields] = {}
@@ -101,12 +101,12 @@ def passwords(host: Any) -> dict[str, records.Fields]:
     return loaded
 
 
-@table("postgresql_extensions", volatile=True)
+@facet("postgresql_extensions", volatile=True)
 def extensions(host: Any) -> dict[str, records.Fields]:
     """Load the extensions of all databases. A database that can't be read has an entry with an empty name."""
     loaded: dict[str, records.Fields] = {}
     for port, user in _servers(host):
-        for entry in host.table("postgresql"):
+        for entry in host.facet("postgresql"):
             object_type, _, rest = entry.partition(" ")
             database, _, number = rest.rpartition(" on ")
             if object_type == "database" and number == str(port):
@@ -156,7 +156,7 @@ def require(world: World, object_type: str, name: str, port: int) -> records.Fie
 def names(world: World, object_type: str, port: int) -> list[str]:
     """Return the names of all roles or databases of a server."""
     start, end = object_type + " ", f" on {port}"
-    entries = [each for each in world.table("postgresql") if each.startswith(start) and each.endswith(end)]
+    entries = [each for each in world.facet("postgresql") if each.startswith(start) and each.endswith(end)]
     return [each[len(start) : -len(end)] for each in entries]
 
 

@@ -19,7 +19,7 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^pg_' AND n.nspna
 """
 
 
-@op(turn="postgresql")
+@op(mutex="postgresql")
 def create_database(
     machine: Machine, database: str, port: int, user: str, fields: records.Fields, template: str | None = None
 ) -> Result:
@@ -32,7 +32,7 @@ def create_database(
     return postgresql.run(machine, port, user, sql, {"postgresql": {key("database", database, port): fields}})
 
 
-@op(turn="postgresql")
+@op(mutex="postgresql")
 def set_owner(machine: Machine, database: str, port: int, user: str, owner: str) -> Result:
     """Give a database another owner."""
     sql = f"ALTER DATABASE {name(database)} OWNER TO {name(owner)}"
@@ -40,7 +40,7 @@ def set_owner(machine: Machine, database: str, port: int, user: str, owner: str)
     return postgresql.run(machine, port, user, sql, effect)
 
 
-@op(turn="postgresql")
+@op(mutex="postgresql")
 def drop_database(machine: Machine, database: str, port: int, user: str) -> Result:
     """Remove a database with its content, and end its connections."""
     sql = f"DROP DATABASE {name(database)} WITH (FORCE)"
@@ -120,7 +120,7 @@ def _change(machine: Machine, attrs: Mapping[str, str], port: int, user: str, sq
     return postgresql.run(machine, port, user, sql, effect, attrs["database"])
 
 
-@op(turn="postgresql")
+@op(mutex="postgresql")
 def create_extension(
     machine: Machine, extension: str, database: str, port: int, user: str, schema: str | None, version: str | None,
     cascade: bool,
@@ -133,14 +133,14 @@ def create_extension(
     return _change(machine, {"name": extension, "database": database}, port, user, sql, fields)
 
 
-@op(turn="postgresql")
+@op(mutex="postgresql")
 def update_extension(machine: Machine, extension: str, database: str, port: int, user: str, version: str) -> Result:
     """Update an extension to a version."""
     sql = f"ALTER EXTENSION {name(extension)} UPDATE TO {literal(version)}"
     return _change(machine, {"name": extension, "database": database}, port, user, sql, {"version": version})
 
 
-@op(turn="postgresql")
+@op(mutex="postgresql")
 def drop_extension(machine: Machine, extension: str, database: str, port: int, user: str) -> Result:
     """Remove an extension from a database, unless something depends on it."""
     sql = f"DROP EXTENSION {name(extension)}"

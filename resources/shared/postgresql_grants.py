@@ -104,7 +104,7 @@ def _schema(attrs: records.Attrs) -> str:
     return str(attrs.get("schema") or "public")
 
 
-@op(turn="postgresql")
+@op(mutex="postgresql")
 def change_privileges(
     machine: Machine,
     role: str,

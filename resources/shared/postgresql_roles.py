@@ -59,7 +59,7 @@ def _effect(role: str, port: int, fields: Mapping[str, object] | None) -> record
     return {"postgresql": {key("role", role, port): dict(fields) if fields is not None else None}}
 
 
-@op(turn="postgresql")
+@op(mutex="postgresql")
 def create_role(machine: Machine, role: str, port: int, user: str, fields: records.Fields) -> Result:
     """Create a role."""
     all_fields = {**dict.fromkeys(FLAGS, False), "connection_limit": -1, "member_of": [], **fields}
@@ -67,20 +67,20 @@ def create_role(machine: Machine, role: str, port: int, user: str, fields: recor
     return postgresql.run(machine, port, user, sql, _effect(role, port, all_fields))
 
 
-@op(turn="postgresql")
+@op(mutex="postgresql")
 def alter_role(machine: Machine, role: str, port: int, user: str, fields: records.Fields) -> Result:
     """Change attributes of a role."""
     sql = f"ALTER ROLE {name(role)} {_options(fields)}"
     return postgresql.run(machine, port, user, sql, _effect(role, port, fields))
 
 
-@op(turn="postgresql")
+@op(mutex="postgresql")
 def drop_role(machine: Machine, role: str, port: int, user: str) -> Result:
     """Remove a role."""
     return postgresql.run(machine, port, user, f"DROP ROLE {name(role)}", _effect(role, port, None))
 
 
-@op(turn="postgresql")
+@op(mutex="postgresql")
 def set_password(machine: Machine, role: str, port: int, user: str, password: str) -> Result:
     """Set the password of a role. The server gets only a verifier, so its log can't contain the password."""
     sql = f"ALTER ROLE {name(role)} PASSWORD {literal(verifier(password, os.urandom(16)))}"
@@ -88,7 +88,7 @@ def set_password(machine: Machine, role: str, port: int, user: str, password: st
     return postgresql.run(machine, port, user, sql, effect)
 
 
-@op(turn="postgresql")
+@op(mutex="postgresql")
 def set_groups(
     machine: Machine, role: str, port: int, user: str, add: list[str], remove: list[str], groups: list[str]
 ) -> Result:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records
 
@@ -148,7 +148,7 @@ def fields(
     }
 
 
-@table("processes")
+@facet("processes")
 def processes(host: Any) -> dict[str, records.Fields]:
     """Load the recorded processes by the names of their nodes, and all running ones as `pid 123`."""
     loaded: dict[str, records.Fields] = {}

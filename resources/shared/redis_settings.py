@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import CONCEALED, Action, ActionSpec, CheckError, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, Probe, World
@@ -90,7 +90,7 @@ except ValueError as problem:
 """
 
 
-@table("redis", volatile=True)
+@facet("redis", volatile=True)
 def planned(host: World) -> dict[str, records.Fields]:
     """Load nothing: only a login shows the values. The facet has those that nodes of the run set."""
     return {}
@@ -154,7 +154,7 @@ def _entry(node: Node) -> Node:
     return entries.entry(node, attrs["path"], line(attrs["name"], text(attrs.get("value"))), match)
 
 
-@op(turn="redis")
+@op(mutex="redis")
 def set_running(
     machine: Machine, name: str, address: str, value: str, login: records.Fields, was: str | None
 ) -> Result:

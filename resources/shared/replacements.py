@@ -11,7 +11,7 @@ from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import lines, records, replacing, snapshot, text_files, utf8
 
 
-@op(turn="lines")
+@op(mutex="lines")
 def replace_text(
     machine: Machine,
     path: str,
@@ -28,7 +28,7 @@ def replace_text(
     return machine.write(path, text_files.encoded(edited), backup=backup, validate=validate)
 
 
-@op(turn="lines")
+@op(mutex="lines")
 def restore_text(
     machine: Machine,
     path: str,

@@ -166,16 +166,16 @@ class Restore:
         has_group = self._exists(path, "groups", "group", group)
         return owner if has_owner else None, group if has_group else None
 
-    def _exists(self, path: str, table: str, field: str, name: str) -> bool:
+    def _exists(self, path: str, facet: str, field: str, name: str) -> bool:
         """Return whether an account exists. If not, add a message."""
-        if name.isdigit() or name in self.users or self._on_host(table, name):
+        if name.isdigit() or name in self.users or self._on_host(facet, name):
             return True
         self.left.append(f"{path} does not get its {field} {name} back: {name} no longer exists")
         return False
 
-    def _on_host(self, table: str, name: str) -> bool:
+    def _on_host(self, facet: str, name: str) -> bool:
         try:
-            return self.world.entry(table, name) is not None
+            return self.world.entry(facet, name) is not None
         except Unknown:
             return True
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, Node
-from statecfg.remote.graph.nodetype import NodeType, table
+from statecfg.remote.graph.nodetype import NodeType, facet
 from statecfg.remote.graph.ops import Op, op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -16,7 +16,7 @@ KEYS = "/etc/pki/rpm-gpg"
 KEY = KEYS + "/RPM-GPG-KEY-"  # and the name of the repository
 
 
-@table("rpm_keys")
+@facet("rpm_keys")
 def rpm_keys(host: Any) -> dict[str, records.Fields]:
     """Load the keys whose signatures rpm accepts: VERSION-RELEASE of each gpg-pubkey package, one per key.
 
@@ -25,13 +25,13 @@ def rpm_keys(host: Any) -> dict[str, records.Fields]:
     return {line: {} for line in rpm.query(host, ["--query", "--all", "--queryformat", rpm.KEY_FORMAT, rpm.KEYS])}
 
 
-@op(turn="rpm")
+@op(mutex="rpm")
 def import_key(machine: Machine, path: str, keys: list[str]) -> Result:
     """Let rpm accept the signatures of the keys in a file."""
     return machine.run([rpm.PROGRAM, "--import", path], {"rpm_keys": {key: {} for key in keys}})
 
 
-@op(turn="rpm")
+@op(mutex="rpm")
 def forget_key(machine: Machine, keys: list[str]) -> Result:
     """Let rpm no longer accept the signatures of these keys."""
     argv = [rpm.PROGRAM, "--erase", "--", *(f"{rpm.KEYS}-{key}" for key in keys)]
@@ -45,8 +45,8 @@ def make_directory(machine: Machine, path: str) -> Result:
 
 
 def register(node_type: NodeType[...], directory: str) -> None:
-    """Let a node type manage repositories in a directory. It claims the files of a repository and of its key."""
-    node_type.claims(lambda attrs: [f"path:{directory}{attrs['name']}.repo", "path:" + KEY + attrs["name"]])
+    """Let a node type manage repositories in a directory. Its files and that of its key are its identities."""
+    node_type.identity(lambda attrs: [f"path:{directory}{attrs['name']}.repo", "path:" + KEY + attrs["name"]])
     node_type.blobs(blobs)
     node_type.remember(remember)
     node_type.undo(undo)

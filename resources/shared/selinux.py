@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -52,7 +52,7 @@ def _require_program(world: World) -> None:
 # Booleans
 
 
-@table("selinux_boolean", volatile=True)
+@facet("selinux_boolean", volatile=True)
 def booleans(host: World) -> dict[str, records.Fields]:
     """Load the booleans: name → `running` and `persistent`, both on or off."""
     lines = _listed(host, "boolean", "--list", "--noheading")
@@ -60,7 +60,7 @@ def booleans(host: World) -> dict[str, records.Fields]:
     return {match[1]: {"running": match[2], "persistent": match[3]} for match in found if match}
 
 
-@op(turn="selinux")
+@op(mutex="selinux")
 def set_boolean(machine: Machine, name: str, value: str, persistent: bool) -> Result:
     """Set a boolean in the running policy, and for the next boot if it is persistent."""
     fields = {"running": value, **({"persistent": value} if persistent else {})}
@@ -71,7 +71,7 @@ def set_boolean(machine: Machine, name: str, value: str, persistent: bool) -> Re
 def _boolean(name: str, world: World) -> records.Fields:
     entry = world.entry("selinux_boolean", name)
     if entry is None:
-        near = paths.nearest(name, world.table("selinux_boolean"))
+        near = paths.nearest(name, world.facet("selinux_boolean"))
         raise CheckError(f"the policy of this host has no boolean {name}{near}")
     return entry
 
@@ -118,7 +118,7 @@ def undo_boolean(node: Node, memory: records.Fields, world: World) -> ActionSpec
 # Labels of files
 
 
-@table("selinux_fcontext", volatile=True)
+@facet("selinux_fcontext", volatile=True)
 def contexts(host: World) -> dict[str, records.Fields]:
     """Load the local rules for labels: pattern and file type → `setype`."""
     loaded: dict[str, records.Fields] = {}
@@ -131,7 +131,7 @@ def contexts(host: World) -> dict[str, records.Fields]:
     return loaded
 
 
-@op(turn="selinux")
+@op(mutex="selinux")
 def set_context(machine: Machine, path: str, file_type: str, setype: str, exists: bool) -> Result:
     """Add or change the rule for the labels of files."""
     how = ["--modify" if exists else "--add", "--ftype", FILE_TYPES[file_type], "--type", setype]
@@ -139,7 +139,7 @@ def set_context(machine: Machine, path: str, file_type: str, setype: str, exists
     return machine.run(["semanage", "fcontext", *how, path], effect, timeout=TIMEOUT)
 
 
-@op(turn="selinux")
+@op(mutex="selinux")
 def delete_context(machine: Machine, path: str, file_type: str) -> Result:
     """Delete the rule for the labels of files."""
     effect = {"selinux_fcontext": {f"{path} ({file_type})": None}}
@@ -147,7 +147,7 @@ def delete_context(machine: Machine, path: str, file_type: str) -> Result:
     return machine.run(argv, effect, timeout=TIMEOUT)
 
 
-@op(turn="selinux")
+@op(mutex="selinux")
 def relabel(machine: Machine, path: str) -> Result:
     """Give existing files the labels of the policy."""
     return machine.run(["restorecon", "-R", path], {}, timeout=3600.0)
@@ -219,7 +219,7 @@ def undo_context(node: Node, memory: records.Fields, world: World) -> ActionSpec
 # Ports
 
 
-@table("selinux_port", volatile=True)
+@facet("selinux_port", volatile=True)
 def ports(host: World) -> dict[str, records.Fields]:
     """Load the labels of ports: port or range, and protocol → `setype`, and `local` for a local label."""
     loaded: dict[str, records.Fields] = {}
@@ -234,7 +234,7 @@ def ports(host: World) -> dict[str, records.Fields]:
     return loaded
 
 
-@op(turn="selinux")
+@op(mutex="selinux")
 def set_port(machine: Machine, port: str, setype: str, exists: bool) -> Result:
     """Give a port a label."""
     number, _, protocol = port.partition("/")
@@ -242,7 +242,7 @@ def set_port(machine: Machine, port: str, setype: str, exists: bool) -> Result:
     return machine.run(argv, {"selinux_port": {port: {"setype": setype, "local": True}}}, timeout=TIMEOUT)
 
 
-@op(turn="selinux")
+@op(mutex="selinux")
 def delete_port(machine: Machine, port: str) -> Result:
     """Delete the local label of a port. Afterwards it has that of the policy, if there is one."""
     number, _, protocol = port.partition("/")

@@ -16,7 +16,7 @@ SERVER = "/etc/ssh/sshd_config"
 CLIENT = "/etc/ssh/ssh_config"
 
 
-@op(name="write", turn="sshd")
+@op(name="write", mutex="sshd")
 def write(
     machine: Machine,
     path: str,

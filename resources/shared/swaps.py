@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
@@ -18,7 +18,7 @@ MIB = 1 << 20
 LONG = 3600.0  # seconds to write a large file, or to move the content of swap space into memory
 
 
-@table("swap")
+@facet("swap")
 def swaps(host: World) -> dict[str, records.Fields]:
     """Load the swap space in use: path → `used`, and `priority` if it was set. Source: proc_swaps(5)."""
     found: dict[str, records.Fields] = {}
@@ -36,7 +36,7 @@ def megabytes(size: str) -> int:
     return int(size[:-1]) * UNITS[size[-1]]
 
 
-@op(turn="swaps")
+@op(mutex="swaps")
 def make_file(machine: Machine, path: str, megabytes: int) -> Result:
     """Create the file. It is private from the start, because it will contain the memory of programs."""
     result = machine.write(path, b"", 0o600, "root", "root")
@@ -47,13 +47,13 @@ def make_file(machine: Machine, path: str, megabytes: int) -> Result:
     return machine.run(argv, {"files": [path]}, timeout=LONG)
 
 
-@op(turn="swaps")
+@op(mutex="swaps")
 def make_swap(machine: Machine, path: str) -> Result:
     """Format a file or device as swap space."""
     return machine.run(["mkswap", "--", path], {"files": [path]})
 
 
-@op(turn="swaps")
+@op(mutex="swaps")
 def use(machine: Machine, path: str, priority: int | None = None) -> Result:
     """Start to use swap space."""
     fields = {"used": True, "priority": priority}
@@ -61,7 +61,7 @@ def use(machine: Machine, path: str, priority: int | None = None) -> Result:
     return machine.run(["swapon", *option, "--", path], {"swap": {path: fields}})
 
 
-@op(turn="swaps")
+@op(mutex="swaps")
 def stop(machine: Machine, path: str) -> Result:
     """Stop to use swap space. Its content moves into memory."""
     return machine.run(["swapoff", "--", path], {"swap": {path: None}}, timeout=LONG)

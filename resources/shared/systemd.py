@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError, Node, Unknown, required
-from statecfg.remote.graph.nodetype import TABLES, table
+from statecfg.remote.graph.nodetype import FACETS, facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
@@ -35,7 +35,7 @@ def scripts(world: World) -> Any:
     return init_scripts
 
 
-@table("units")
+@facet("units")
 def units(host: World) -> dict[str, records.Fields]:
     """Load the units: name → `active`, `enabled`, or only `alias`.
 
@@ -150,7 +150,7 @@ def file_of(name: str) -> str:
 
 def is_removed(world: World, unit: str) -> bool:
     """Return whether the plan removes the package that owns a unit's file."""
-    if "packages" not in TABLES:  # no node of this run manages packages
+    if "packages" not in FACETS:  # no node of this run manages packages
         return False
     owners = (world.entry("unit_packages", file_of(unit)) or {}).get("packages", ())
     return any((world.entry("asked", name) or {}).get("gone") for name in owners)
@@ -232,7 +232,7 @@ def _start(machine: Machine, verb: str, unit: str) -> Result:
     return result
 
 
-@op(turn="systemd")
+@op(mutex="systemd")
 def daemon_reload(machine: Machine, unit: str) -> Result:
     """Make systemd read the unit files again."""
     return machine.run(["systemctl", "daemon-reload"], {"units": {unit: {"reload": None}}}, timeout=TIMEOUT)
@@ -305,6 +305,6 @@ def reload(machine: Machine, unit: str) -> Result:
 def known_names(world: World) -> list[str]:
     """Return the names of the existing units, or an empty list if they are unknown."""
     try:
-        return list(world.table("units"))
+        return list(world.facet("units"))
     except Unknown:
         return []

@@ -19,7 +19,7 @@ PROGRAM = "/usr/sbin/update-ca-certificates"
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----\s(.*?)-----END CERTIFICATE-----", re.S)
 
 
-@op(turn="ca-certificates")
+@op(mutex="ca-certificates")
 def update_trust(machine: Machine, fresh: bool = False) -> Result:
     """Update the bundle of all trusted certificates.
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from statecfg.remote.graph.model import CheckError, Unknown
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -55,7 +55,7 @@ def key(route: bool, words: Sequence[str], family: str) -> str:
     return f"{'route ' if route else ''}{' '.join(words)}, {family}"
 
 
-@table("ufw_rule", volatile=True)
+@facet("ufw_rule", volatile=True)
 def rules(host: World) -> dict[str, records.Fields]:
     """Load the rules, in the order of ufw's files: key → `action`, `log` and `comment`.
 
@@ -115,7 +115,7 @@ def _variables(lines: Sequence[str]) -> dict[str, str]:
     return {match[1]: match[2] for match in found if match}
 
 
-@table("ufw", volatile=True)
+@facet("ufw", volatile=True)
 def settings(host: World) -> dict[str, records.Fields]:
     """Load the settings: `state`, `logging` and the defaults → `value`; nothing if ufw is not installed.
 
@@ -177,7 +177,7 @@ def _argv(first: Sequence[str], route: bool, words: Sequence[str], log: str, cho
     return ["ufw", *(["route"] if route else []), *first, *rest]
 
 
-@op(turn="ufw")
+@op(mutex="ufw")
 def add_rule(
     machine: Machine,
     words: list[str],
@@ -204,7 +204,7 @@ def add_rule(
     return machine.run(argv, _effect(route, words, families, fields), timeout=TIMEOUT)
 
 
-@op(turn="ufw")
+@op(mutex="ufw")
 def delete_rule(
     machine: Machine, words: list[str], families: list[str], action: str, log: str = "", route: bool = False
 ) -> Result:
@@ -222,12 +222,12 @@ def _effect(
 
 def _position(machine: Machine, family: str, at: int) -> tuple[int, int]:
     """Return ufw's number for a position, and the number of the family's last rule: ufw counts IPv4 first."""
-    count = {name: sum(rule.endswith(", " + name) for rule in machine.table("ufw_rule")) for name in FILES}
+    count = {name: sum(rule.endswith(", " + name) for rule in machine.facet("ufw_rule")) for name in FILES}
     before = count["IPv4"] if family == "IPv6" else 0
     return before + at, before + count[family]
 
 
-@op(turn="ufw")
+@op(mutex="ufw")
 def change_setting(machine: Machine, name: str, value: str) -> Result:
     """Change a setting: `state`, `logging`, or the default of a direction."""
     if name == "state":

@@ -80,7 +80,7 @@ def remember(node: Node, world: World) -> records.Fields:
     rules: dict[str, records.Fields | None] = {}
     for family, name in _keys(node.attrs, _families(node.attrs, world)).items():
         fields = world.entry("ufw_rule", name)
-        keys = [each for each in world.table("ufw_rule") if each.endswith(", " + family)]
+        keys = [each for each in world.facet("ufw_rule") if each.endswith(", " + family)]
         rules[family] = {**fields, "at": keys.index(name) + 1} if fields is not None else None
     return {"rules": rules}
 

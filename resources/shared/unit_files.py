@@ -25,7 +25,7 @@ SYSTEMD_UNIT_PATH="$directory:" systemd-analyze verify --man=no $strict "$3"
 """
 
 
-@op(name="write", turn="systemd")
+@op(name="write", mutex="systemd")
 def install(machine: Machine, path: str, content: Blob, mode: int, unit: str, verify: bool) -> Result:
     """Install a unit file or a drop-in after systemd has checked it.
 
@@ -41,7 +41,7 @@ def install(machine: Machine, path: str, content: Blob, mode: int, unit: str, ve
     return result
 
 
-@op(name="daemon_reload", turn="systemd")
+@op(name="daemon_reload", mutex="systemd")
 def read_units(machine: Machine, unit: str, after: records.Fields | None = None, exists: bool = True) -> Result:
     """Make systemd read the unit files again.
 

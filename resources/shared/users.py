@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from statecfg.remote.graph.model import Action, CheckError
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -21,7 +21,7 @@ def fingerprint(password_hash: str) -> str:
     return "sha256:" + hashlib.sha256(password_hash.encode()).hexdigest()[:16]
 
 
-@table("passwords")
+@facet("passwords")
 def passwords(host: World) -> dict[str, records.Fields]:
     """Load the fingerprints of the password hashes: user → `hash`.
 
@@ -32,7 +32,7 @@ def passwords(host: World) -> dict[str, records.Fields]:
     return {fields[0]: {"hash": fingerprint(fields[1])} for fields in entries}
 
 
-@op(turn="accounts")
+@op(mutex="accounts")
 def useradd(
     machine: Machine,
     name: str,
@@ -67,7 +67,7 @@ def useradd(
     return machine.mkdir(directory, owner=name, group=group or name, parents=True)
 
 
-@op(turn="accounts")
+@op(mutex="accounts")
 def usermod(machine: Machine, name: str, changed: records.Fields, gid: int | None = None) -> Result:
     """Change a user.
 
@@ -83,20 +83,20 @@ def usermod(machine: Machine, name: str, changed: records.Fields, gid: int | Non
     return machine.run([*argv, "--", name], {"users": {name: fields}})
 
 
-@op(turn="accounts")
+@op(mutex="accounts")
 def set_password(machine: Machine, name: str, password_hash: str) -> Result:
     """Set the hash of a user's password."""
     effect = {"passwords": {name: {"hash": fingerprint(password_hash)}}}
     return machine.run(["chpasswd", "--encrypted"], effect, input=f"{name}:{password_hash}\n".encode())
 
 
-@op(turn="accounts")
+@op(mutex="accounts")
 def make_home(machine: Machine, name: str, home: str) -> Result:
     """Create the missing home directory of a user."""
     return machine.mkdir(home, 0o700, owner=name)
 
 
-@op(turn="accounts")
+@op(mutex="accounts")
 def userdel(machine: Machine, name: str, group: bool, home: str | None = None) -> Result:
     """Remove a user.
 
@@ -144,7 +144,7 @@ def creation(world: World, attrs: records.Attrs) -> Action:
     """
     name, uid = attrs["name"], attrs.get("uid")
     if uid is not None:
-        taken = [other for other, fields in world.table("users").items() if fields.get("uid") == uid]
+        taken = [other for other, fields in world.facet("users").items() if fields.get("uid") == uid]
         if taken:
             raise CheckError(f"the UID {uid} is taken by user {taken[0]}")
     group = attrs.get("group") or (name if world.entry("groups", name) is not None else None)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine import attributes
@@ -32,13 +32,13 @@ class OnDemand:
         return self.fields(attributes.read(path))
 
 
-@table("xattrs")
+@facet("xattrs")
 def xattrs(host: World) -> Any:
     """Load the extended attributes of files: path → name → value as text."""
     return OnDemand(lambda found: {name: as_text(value) for name, value in found.items()})
 
 
-@table("capabilities")
+@facet("capabilities")
 def capabilities(host: World) -> Any:
     """Load the capabilities of files: path → `capabilities`."""
     return OnDemand(_capabilities)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError, Unknown
-from statecfg.remote.graph.nodetype import table
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine.world import Machine, World
@@ -34,7 +34,7 @@ EXCLUDED = re.compile(r"\b(conflicts with|obsoletes|conflicting requests)\b|woul
 _FIELD = re.compile(r"^(\w+):[ \t]*(.*?)[ \t]*$", re.M)
 
 
-@table("zypper")
+@facet("zypper")
 def zypper(host: Any) -> dict[str, records.Fields]:
     """Load when the oldest of zypper's lists was fetched: `lists` → `updated`, in seconds since 1970.
 
@@ -97,7 +97,7 @@ def _request(
     return [*INSTALL, *options, *([ERASE] if erase else []), "--", *names]
 
 
-@op(turn="zypper", batch="packages")
+@op(mutex="zypper", batch="packages")
 def install(machine: Machine, packages: list[records.InstallItem], options: Sequence[str] = ()) -> Result:
     """Install packages in one transaction, or change them to the given versions.
 
@@ -126,7 +126,7 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     return guard.run([*CALL, *request], effect, simulate, units, removable=allowed)
 
 
-@op(turn="zypper", batch="packages")
+@op(mutex="zypper", batch="packages")
 def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     """Remove packages, and the packages that depend on them. What these had replaced is installed in the same step.
 
@@ -161,14 +161,14 @@ def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
     return result
 
 
-@op(turn="zypper")
+@op(mutex="zypper")
 def mark_automatic(machine: Machine, name: str) -> Result:
     """Record that a package is installed only because other packages need it. zypper has no command for this."""
     argv = ["sed", "-i", "$a " + name.partition(":")[0], AUTO]
     return machine.run(argv, {"automatic": {name: {"auto": True}}})
 
 
-@op(turn="zypper")
+@op(mutex="zypper")
 def hold(machine: Machine, name: str, held: bool) -> Result:
     """Put a package on hold, so that only this node changes its version, or release it."""
     return lock(machine, held, [name])

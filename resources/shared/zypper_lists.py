@@ -12,7 +12,7 @@ from statecfg.resources.shared import rpm_repositories, zypper_program
 from statecfg.resources.shared.package_steps import TIMEOUT
 
 
-@op(turn="zypper")
+@op(mutex="zypper")
 def fetch_lists(machine: Machine, name: str) -> Result:
     """Fetch the lists of one repository."""
     argv = ["zypper", "--non-interactive", "refresh", "--", name]

@@ -49,15 +49,27 @@ def op_parameters(vector: Iterable[Any]) -> list[str]:
 
 
 def op_options(written: Any) -> Mapping[str, Any]:
-    """Return the options of a `defop`, `{:turn "apt" :batch "packages"}`, by name."""
+    """Return the options of a `defop`, `{:mutex "apt" :batch "packages"}`, by name."""
     pairs = list(written)
     options = {}
     for key, value in zip(pairs[::2], pairs[1::2], strict=False):
         name = key.name if form_type(key) == "Keyword" else str(key)
-        if name not in ("turn", "batch"):
-            raise BadForm(f"defop has no option {name}; it has :turn and :batch", key)
+        if name == "turn":
+            hy_source.warn_of_former("the option :turn of defop", ":mutex", key)
+            name = "mutex"
+        if name not in ("mutex", "batch"):
+            raise BadForm(f"defop has no option {name}; it has :mutex and :batch", key)
         options[name] = value
     return options
+
+
+def method_name(written: Any) -> str:
+    """Return the name of the method of a `defmethod`."""
+    name = str(written)
+    if name == "claims":
+        hy_source.warn_of_former("(defmethod claims …)", "(defmethod identity …)", written)
+        name = "identity"
+    return name
 
 
 def symbols(form: Any) -> Iterator[str]:

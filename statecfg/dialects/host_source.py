@@ -114,10 +114,12 @@ def _import_for_host(node: ast.ImportFrom, module: ModuleType) -> Iterator[ast.s
     if source == "statecfg.dialects.hy":
         source = BORG
     for item in node.names:
+        value = vars(module).get(item.asname or item.name)
+        if source == "statecfg" and item.name in statecfg._RENAMED:
+            item = ast.alias(statecfg._RENAMED[item.name], item.asname or item.name)
         home = statecfg._HOMES.get(item.name, "") if source == "statecfg" else source
         if home == BORG and item.name in predicates.__all__:
             home = predicates.__name__
-        value = vars(module).get(item.asname or item.name)
         foreign = isinstance(value, NodeType) and value.module != module.__name__  # declared with, on the controller
         if home and not foreign and not _controllers(home):
             yield ast.copy_location(ast.ImportFrom(home, [item], 0), node)

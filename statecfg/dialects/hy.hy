@@ -1,6 +1,7 @@
 "The Borg document's macros: `(require statecfg.dialects.hy [defplay node-type …])`."
 
-(import statecfg.dialects.forms [BadForm attribute-names op-options op-parameters bind-words body-data clauses])
+(import statecfg.dialects.forms [
+  BadForm attribute-names op-options op-parameters method-name bind-words body-data clauses])
 (import statecfg.remote.graph.borg [METHODS merge-graphs name spit slurp zipmap])
 (import statecfg.remote.graph.predicates [
   some-fn map? true? false? nil? keyword? string? number? seq?])
@@ -94,17 +95,18 @@
 
 (defmacro defmethod [method type-name parameters #* body]
   "Define a method of a node type: `(defmethod check-node process [node nodes actions] …)`, `to-wire`, `from-wire`."
-  (when (not-in (str method) METHODS)
+  (setv name (method-name method))
+  (when (not-in name METHODS)
     (raise (BadForm (+ f"node types have no method {method}; they have " (.join " " METHODS)) method)))
   (when (not (isinstance parameters hy.models.List))
     (raise (BadForm f"{method} needs a vector of parameters" parameters)))
   (when (not body)
     (raise (BadForm f"{method} of {type-name} has no body" method)))
-  (setv function (hy.models.Symbol (+ (str method) "-" (.replace (.strip (str type-name) ":\"") "." "-"))))
+  (setv function (hy.models.Symbol (+ name "-" (.replace (.strip (str type-name) ":\"") "." "-"))))
   `(do
      (import statecfg.remote.graph.borg :as _borg)
      (defn ~function ~parameters ~@body)
-     (_borg.method ~(if (isinstance type-name hy.models.Keyword) type-name.name type-name) ~(str method) ~function)))
+     (_borg.method ~(if (isinstance type-name hy.models.Keyword) type-name.name type-name) ~name ~function)))
 
 
 (defmacro defplay [name #* parts]

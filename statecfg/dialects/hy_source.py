@@ -11,6 +11,7 @@ import sys
 import types
 import warnings
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import hy  # type: ignore[import-untyped]  # Hy has no type stubs
@@ -23,11 +24,13 @@ from hy.reader import read_many
 from statecfg.dialects import brackets
 from statecfg.dialects.keywords import plain_keywords
 from statecfg.problems import InvalidInput, Problem, SourceLocation, problem, suggest
+from statecfg.problems.former_names import warn_at
 from statecfg.remote.graph.errors import StatecfgError
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 unmangle = hy.unmangle
+_compiled = ContextVar("the file that is being compiled", default="a Hy file")
 
 
 class BadForm(StatecfgError):
@@ -46,6 +49,11 @@ def form(text: str) -> Any:
     return hy.read(text)
 
 
+def warn_of_former(former: str, name: str, form: Any) -> None:
+    """Warn, in a macro, that a form contains a former name."""
+    warn_at(former, name, _compiled.get(), getattr(form, "start_line", 1))
+
+
 def compile_text(text: str, path: str, module: types.ModuleType) -> ast.Module:
     """Return the Python tree of Hy source, with statecfg's keywords and the source location of each node.
 
@@ -53,6 +61,7 @@ def compile_text(text: str, path: str, module: types.ModuleType) -> ast.Module:
     :param module: stores the macros that the source requires or defines
     :raises InvalidInput: the source can't be parsed or a macro can't be expanded
     """
+    before = _compiled.set(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # "will shadow the core macro": the author may do that
@@ -60,6 +69,8 @@ def compile_text(text: str, path: str, module: types.ModuleType) -> ast.Module:
             tree = hy_compile(forms, module, filename=path, source=text)
     except hy.errors.HyError as error:
         raise InvalidInput([_syntax(error, text, path)]) from error
+    finally:
+        _compiled.reset(before)
     return plain_keywords(_counted_from_zero(tree))
 
 

@@ -19,7 +19,7 @@ The words of the Borg state configuration document, and the module that implemen
 | `defop`, `:op`, `:fn` | `op`, `Action` | `remote.graph.ops`, `remote.graph.model` |
 | executing actions | `Execution` | `remote.run.execution` |
 | the Hy forms | macros and their runtime | `dialects/hy.hy`, `remote.graph.borg` |
-| two nodes for the same object | `claims` | `identity`, `contradictions` |
+| two nodes for the same object | `identity` | `identity`, `contradictions` |
 | finding node types by name | `REGISTRY` | `registry`, `remote.graph.nodetype` |
 | values that must not be shown | `Secret`, `Composed` | `opaque`, `value` |
 """

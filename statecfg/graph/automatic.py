@@ -93,7 +93,7 @@ def find(nodes: list[Node], owners: Mapping[str, list[Node]]) -> tuple[Automatic
     :param owners: identity → the nodes that have it (`statecfg.graph.identity.owners`)
     """
     providers = _Providers(nodes, owners)
-    claimed = _claimed(owners)
+    by_identity = _of_identities(owners)
     methods: dict[str, Callable[[Any], Iterable[str]] | None] = {}
     required: Automatic = {}
     total = 0
@@ -113,7 +113,7 @@ def find(nodes: list[Node], owners: Mapping[str, list[Node]]) -> tuple[Automatic
         items = node.options.get(host_items.OPTION) if node.options is not EMPTY_MAP else None
         for identity_type, name in host_items.needs(items) if items else ():
             found += providers.of(_Need(identity_type, name, host_items.REASON))
-        for need in claimed.get(node.provides, ()):
+        for need in by_identity.get(node.provides, ()):
             found.extend((name, need.reason) for name, _ in providers.of(need))
         if len(found) > 1:
             found.sort()  # the order of the attributes differs in each process
@@ -128,18 +128,18 @@ def find(nodes: list[Node], owners: Mapping[str, list[Node]]) -> tuple[Automatic
     return required, []
 
 
-def _claimed(owners: Mapping[str, list[Node]]) -> dict[str, list[_Need]]:
+def _of_identities(owners: Mapping[str, list[Node]]) -> dict[str, list[_Need]]:
     """Return what nodes need because of the paths that they manage, if they have no attribute `path`."""
     by_path = {type_name: "path" in _fields(type_name) for type_name in REGISTRY}
-    claimed: dict[str, list[_Need]] = {}
+    needs: dict[str, list[_Need]] = {}
     for identity, group in owners.items():
         identity_type, _, name = identity.partition(":")
         for node in group if identity_type in ("path", "mount") else ():
             if identity_type == "mount" or not by_path.get(node.type):
                 wanted = "path" if identity_type == "mount" else "inside"
                 need = _Need(wanted, name, REASONS[wanted])
-                claimed.setdefault(node.provides, []).append(need)
-    return claimed
+                needs.setdefault(node.provides, []).append(need)
+    return needs
 
 
 class _Providers:

@@ -1,7 +1,7 @@
 """Items that a host lists at a node's turn (`for_each_host`): the lists, and the references to their items.
 
-While a definition is compiled, a sample replaces each field of an item. So node types check, convert and claim
-attributes as they do with plain text, and the host puts the items in place of the samples.
+While a definition is compiled, a sample replaces each field of an item. So node types check and convert
+attributes and find identities as they do with plain text, and the host puts the items in place of the samples.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ def _identities(type_name: str) -> Identify | None:
     node_type = REGISTRY.get(type_name)
     if node_type is None:
         return None
-    if "claims" in node_type.methods:
-        return node_type.run_claims
+    if "identity" in node_type.methods:
+        return node_type.identify
     try:
         arguments = schema.of(node_type).arguments
     except InvalidInput:

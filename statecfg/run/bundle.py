@@ -28,7 +28,7 @@ from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.run import host_modules
 from statecfg.run.stripping_cache import cache
 
-LEVEL = 7  # of compression; level 9 takes 30 % longer and saves only 0.1 % more
+LEVEL = 9  # of compression: 0.1 % smaller than level 7, and takes 30 % longer. Most hosts keep the code
 _BOOTSTRAP = Path(statecfg.__file__).parent / "remote" / "bootstrap.py"
 # A host tries these in this order. A Python that is too old exits with status 96, and the host tries the next one.
 PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 7, -1)), "/usr/libexec/platform-python")

@@ -58,6 +58,7 @@ _LOADING_IT = ("statecfg.remote.graph.value_rules", "statecfg.remote.values")
 _PACKAGE = Path(statecfg.__file__).parent
 _OURS = (f"{_PACKAGE.resolve()}{os.sep}", f"{(_PACKAGE / 'resources').resolve()}{os.sep}")
 _SESSION = "statecfg.remote.session"
+_TYPES = "statecfg.remote.graph.values"  # types of attributes
 _RESOURCES = "statecfg.resources"
 _HY = ("hy", "funcparserlib")  # the runtime of Hy, which is sent unstripped
 
@@ -265,17 +266,23 @@ def _check_version(text: str, short: str) -> None:
 
 
 def _public_names() -> str:
-    """Return the source of `statecfg` on hosts: those of its public names that exist there, imported on first use."""
+    """Return the source of `statecfg` on hosts: those of its public names that exist there, imported on first use.
+
+    It is short, because every host gets it. So it lists no types of attributes: most hosts lack their module.
+    """
     prefix = "statecfg.remote."
     names: dict[str, list[str]] = {}
     for name, home in sorted({**statecfg._HOMES, **statecfg._CALLED}.items()):
-        if home.startswith(prefix):
+        if home.startswith(prefix) and home != _TYPES:
             names.setdefault(home.removeprefix(prefix), []).append(name)
-    lists = {home: " ".join(here) for home, here in names.items()}  # short, because every host gets this
+    lists = {home: " ".join(here) for home, here in names.items()}
+    renamed = {old: new for old, new in statecfg._RENAMED.items() if statecfg._HOMES[new].startswith(prefix)}
     return f"""from importlib import import_module
 _HOMES = {{name: {prefix!r} + home for home, names in {lists!r}.items() for name in names.split()}}
 def __getattr__(name):
-    if name not in _HOMES:
+    name = {renamed!r}.get(name, name)
+    try:
+        return getattr(import_module(_HOMES.get(name, {_TYPES!r})), name)
+    except (AttributeError, ImportError):
         raise AttributeError("statecfg has no %s on hosts" % name)
-    return getattr(import_module(_HOMES[name]), name)
 """

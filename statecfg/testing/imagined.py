@@ -10,7 +10,7 @@ from typing import Any
 
 from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.model import Blob
-from statecfg.remote.machine.memory import Nothing
+from statecfg.remote.machine.memory import InMemory, Nothing
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.world import Probe
 from statecfg.resources.shared.systemd import unit_name
@@ -80,17 +80,8 @@ class ImaginedHost:
         return machine
 
 
-class ImaginedMachine(Planned):
-    """A machine in memory, on which everything runs as root.
-
-    :param base: the state below it
-    """
-
-    def __init__(self, base: Any) -> None:
-        super().__init__(base, root=True)
-
-    def _me(self) -> Any:
-        return "root", "root"
+class ImaginedMachine(InMemory):
+    """The machine of an imagined host, and the plans on top of it."""
 
     def target(self, path: str) -> str:
         """Return the target of the link at a canonical path, for a plan on top of this machine."""
@@ -99,10 +90,10 @@ class ImaginedMachine(Planned):
 
 
 class _Base(Nothing):
-    """An empty machine with the tables of an imagined host, and its answers to read-only programs."""
+    """An empty machine with the facets of an imagined host, and its answers to read-only programs."""
 
     def __init__(self, host: ImaginedHost) -> None:
-        super().__init__(dict(_tables(host)))
+        super().__init__(dict(_facets(host)))
         self.host = host
 
     def probe(self, argv: Sequence[str], timeout: float = 60.0, **options: Any) -> Probe:
@@ -118,7 +109,7 @@ class _Base(Nothing):
         return Probe(0, b"") if argv[0] == "dpkg-query" else super().probe(argv, timeout, **options)
 
 
-def _tables(host: ImaginedHost) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
+def _facets(host: ImaginedHost) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
     users: dict[str, dict[str, Any]] = {}
     groups: dict[str, dict[str, Any]] = {}
     for count, (name, fields) in enumerate(host.groups.items()):

@@ -14,11 +14,11 @@ from tests.host.command import statecfg as command
 TYPE = '''\
 """A note."""
 from __future__ import annotations
-from statecfg import CheckError, Unknown, error, make_validators, node_type, ok, op, table
+from statecfg import CheckError, Unknown, error, facet, make_validators, node_type, ok, op
 
 make_validators(__name__, {"text": [(lambda text: len(text) < 30, str.strip)]})
 
-@table("moons")
+@facet("moons")
 def moons(host):
     return {"earth": {"count": 1}}
 
@@ -32,7 +32,7 @@ def put(machine, path, text):
 
 @note.check
 def check(node, world):
-    if world.table("moons")["earth"]["count"] != 1:
+    if world.facet("moons")["earth"]["count"] != 1:
         raise CheckError("no moon")
     path, text = node.attrs["path"], node.attrs["text"]
     if world.stat(path) is not None and world.read(path) == text.encode():

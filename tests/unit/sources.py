@@ -66,6 +66,7 @@ SUB_PACKAGES = (
 DATA = ("hooks.shipped", "server.static")
 # The package `statecfg` contains only a table of names. An import of a name is an import of its module in the table.
 TABLE = {**statecfg._HOMES, **statecfg._CALLED}
+NAMES = "statecfg.remote.graph.names"  # the module that defines `named`
 FILES = sorted(path for path in ROOT.rglob("*.py")) + sorted((ROOT / "resources").rglob("*.py"))
 FILES = sorted({path.resolve(): path for path in FILES}.values())
 
@@ -165,14 +166,14 @@ def imported(path: Path, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
 def called_by_name(path: Path) -> tuple[tuple[str, int], ...]:
     """Return each name that a file looks up in `statecfg` with `named`, and its line."""
     imported = [item.name for node in nodes(path, ast.ImportFrom) for item in node.names if is_names(node)]
-    if "named" not in imported:
+    if "named" not in imported and module_name(path) != NAMES:
         return ()
     found = [node for node in nodes(path, ast.Call) if dotted(node.func) in ("named", "_named")]
     return tuple((named(node.args[0]), node.lineno) for node in found)
 
 
 def is_names(node: ast.ImportFrom) -> bool:
-    return node.module == "statecfg.remote.graph.names"
+    return node.module == NAMES
 
 
 def dotted(node: ast.expr) -> str:

@@ -75,6 +75,7 @@ CALLED_ABOVE = {
     "no_node_type_in": "errors of node types have a place and a fix on the controller only",
     "report_twice": "errors of node types have a place and a fix on the controller only",
     "unknown_node_type": "errors of node types have a place and a fix on the controller only",
+    "warn_of_former": "only the controller warns of former names",
 }
 # Files that import modules whose names they compute. The test of floors can't follow these imports.
 COMPUTED = {

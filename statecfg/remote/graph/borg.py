@@ -20,7 +20,7 @@ METHODS = {
     "check-node": "check",
     "to-wire": "to_wire",
     "from-wire": "from_wire",
-    "claims": "claims",
+    "identity": "identity",
     "needs": "needs",
     "validate": "validate",
     "blobs": "blobs",

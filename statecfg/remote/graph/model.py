@@ -245,12 +245,12 @@ def required(node: Node, nodes: Mapping[str, Node]) -> Set[str]:
 class Maker:
     """What makes actions: an op.
 
-    :ivar turn: the mutex: actions with the same one never run concurrently on a host
+    :ivar mutex: actions with the same one never run concurrently on a host
     :ivar batch: the parameter, a list, whose values are joined to make one action of several in a layer
     :ivar quick: tells from the arguments whether the action only writes one small file; None: never
     """
 
-    turn: Optional[str] = None
+    mutex: Optional[str] = None
     batch: Optional[str] = None
     quick: Optional[Callable[[JsonMap], bool]] = None
 

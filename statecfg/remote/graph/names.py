@@ -116,3 +116,8 @@ class ResourceEvent:
 def named(name: str) -> Any:
     """Return the public object of this name from `statecfg/__init__.py`; None on a host that lacks it."""
     return getattr(sys.modules["statecfg"], name, None)
+
+
+def renamed(former: str, name: str) -> None:
+    """Warn, on the controller, that the caller's caller uses a former name."""
+    (named("warn_of_former") or zip)(former, name)  # `zip` does nothing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from statecfg.remote.graph.names import named
+from statecfg.remote.graph.names import named, renamed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class NodeType(Generic[P]):
         """Register how the host changes a node when it arrives: `function(node[, world]) -> node`."""
         return self._register("from_wire", function)
 
-    def claims(self, function: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
+    def identity(self, function: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
         """Register the identities of a node: `function(attrs[, name]) -> list of "kind:identity"`.
 
         statecfg refuses two nodes with the same identity. The default is `type:first argument`.
@@ -106,7 +106,12 @@ class NodeType(Generic[P]):
         :param function: or a list of strings. An attribute in braces, such as ``user:{owner}``, is replaced by its
             value; a string is left out if the node does not set its attribute
         """
-        return self._register("claims", _function(function))
+        return self._register("identity", _function(function))
+
+    def claims(self, function: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
+        """Call `identity`. Node types written for 0.3 use this name, which will be removed in 1.0."""
+        renamed("NodeType.claims", "NodeType.identity")
+        return self.identity(function)
 
     def needs(self, function: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
         """Register what a node needs on the host: `function(attrs) -> list of "kind:name"`.
@@ -156,8 +161,8 @@ class NodeType(Generic[P]):
 
         :param function: `function(node, memory, world[, to_remove[, kept]]) -> actions`. `node` has the attributes
             last applied, without secrets and content; `memory` is the snapshot of `remember` with the additions of
-            `learn`; `to_remove` contains the nodes that this run removes, by name; `kept` is the set of the claims of
-            all resources that stay managed
+            `learn`; `to_remove` contains the nodes that this run removes, by name; `kept` is the set of the identities
+            of all resources that stay managed
         """
         return self._register("undo", function)
 
@@ -241,9 +246,9 @@ class NodeType(Generic[P]):
         arguments = {"node": node, "nodes": nodes, "actions": actions, "world": world}
         return self.methods["check"](*[arguments[name] for name in self.wanted()])
 
-    def run_claims(self, node: Any) -> Any:
-        """Call the type's `claims`; return None if the type has none."""
-        function = self.methods.get("claims")
+    def identify(self, node: Any) -> Any:
+        """Call the type's `identity`; return None if the type has none."""
+        function = self.methods.get("identity")
         return None if function is None else function(*(node.attrs, node.provides)[: function.__code__.co_argcount])
 
     def compares(self) -> bool:
@@ -319,7 +324,7 @@ else:
 OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "tags", "protect", "when_host", "for_each_host")
 
 
-class Table:
+class Facet:
     """A facet of a host: a map of key → fields, loaded on first use, such as the installed packages.
 
     :param load: reads the host and returns the map
@@ -332,10 +337,10 @@ class Table:
         self.name, self.load, self.volatile = name, load, volatile
 
 
-TABLES: Dict[str, Table] = {}
+FACETS: Dict[str, Facet] = {}
 
 
-def table(name: str, volatile: bool = False) -> Callable[[Loader], Table]:
+def facet(name: str, volatile: bool = False) -> Callable[[Loader], Facet]:
     """Register the loader of a facet: `function(host) -> {key: {field: value}}`.
 
     statecfg calls it at most once between changes. It reads the real host with `read`, `listdir` and `probe`.
@@ -344,8 +349,8 @@ def table(name: str, volatile: bool = False) -> Callable[[Loader], Table]:
     :param volatile: whether any program that an action runs may change it, such as the start of a server
     """
 
-    def enter(load: Loader) -> Table:
-        TABLES[name] = Table(name, load, volatile)
-        return TABLES[name]
+    def enter(load: Loader) -> Facet:
+        FACETS[name] = Facet(name, load, volatile)
+        return FACETS[name]
 
     return enter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statecfg.remote.graph.model import Action, Maker
+from statecfg.remote.graph.names import renamed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ class Op(Maker):
 
     :param function: the body; its first parameter is the machine to act on
     :param name: the name in reports; default: the function's name
-    :param turn: the mutex: ops with the same one never run concurrently on a host (such as two `apt-get`)
+    :param mutex: ops with the same one never run concurrently on a host (such as two `apt-get`)
     :param batch: the parameter, a list, whose values are joined to make one action of several in a layer
     :param quick: tells from the arguments whether the op only writes one small file: `machine.write` is its only call
         that changes anything, and it runs no program. Then several nodes of a layer share their records and syncs
@@ -30,7 +31,7 @@ class Op(Maker):
         self,
         function: Callable[..., Any],
         name: Optional[str] = None,
-        turn: Optional[str] = None,
+        mutex: Optional[str] = None,
         batch: Optional[str] = None,
         body: Optional[Sequence[Any]] = None,
         parameters: Optional[Sequence[str]] = None,
@@ -40,7 +41,7 @@ class Op(Maker):
         identifiers = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
         self.function = function
         self.name = name or function.__name__
-        self.turn, self.batch, self.quick = turn, batch, quick
+        self.mutex, self.batch, self.quick = mutex, batch, quick
         self.parameters: List[str] = list(parameters if parameters is not None else identifiers)
         self.positional = self.parameters[: code.co_argcount - 1]
         self.public: Dict[str, str] = dict(zip(identifiers, self.parameters))
@@ -96,21 +97,25 @@ if TYPE_CHECKING:
     def op(
         *,
         name: Optional[str] = None,
-        turn: Optional[str] = None,
+        mutex: Optional[str] = None,
         batch: Optional[str] = None,
         quick: Optional[Callable[[Mapping[str, Any]], bool]] = None,
+        turn: Optional[str] = None,
     ) -> Callable[[Callable[..., Any]], Op]: ...
     def op(function: Any = None, **options: Any) -> Any:
         """Make a function an op."""
 
 else:
 
-    def op(function: Any = None, *, name: Any = None, turn: Any = None, batch: Any = None, quick: Any = None) -> Any:
-        """Make a function an op: `@op`, or `@op(turn="apt", batch="packages")`.
+    def op(function=None, *, name=None, mutex=None, batch=None, quick=None, turn=None):  # noqa: ANN001, ANN201  # see above
+        """Make a function an op: `@op`, or `@op(mutex="apt", batch="packages")`.
 
         The function's first parameter is the machine. It returns an action result. All writing methods of a machine
         return one, so most ops are a single line `return machine.…`. Source: "Defining actions" of the Borg document.
+        `turn` is the name of `mutex` until 0.3.
         """
+        if turn is not None:
+            renamed("op(turn=…)", "op(mutex=…)")
         if function is not None:
             return Op(function)
-        return lambda body: Op(body, name, turn, batch, quick=quick)
+        return lambda body: Op(body, name, mutex or turn, batch, quick=quick)

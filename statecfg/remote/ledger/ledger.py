@@ -91,10 +91,10 @@ class Ledger:
         query = f"SELECT playbook, {', '.join(COLUMNS)} FROM resource ORDER BY playbook, name"
         return self.database.execute(query)
 
-    def claimed_elsewhere(self, playbook: str) -> Dict[str, Tuple[str, str]]:
-        """Return claim → playbook and name, for the resources of all other playbooks."""
+    def identities_elsewhere(self, playbook: str) -> Dict[str, Tuple[str, str]]:
+        """Return identity → playbook and name, for the resources of all other playbooks."""
         rows = self.database.execute("SELECT playbook, name, claims FROM resource WHERE playbook != ?", (playbook,))
-        return {claim: (owner, name) for owner, name, claims in rows for claim in json.loads(claims)}
+        return {identity: (owner, name) for owner, name, texts in rows for identity in json.loads(texts)}
 
     def memories(self, node_type: str) -> List[Tuple[Attrs, JsonMap]]:
         """Return the attributes and snapshots of all resources of a type, in all playbooks."""
@@ -265,7 +265,7 @@ class Ledger:
 
     def _insert(self, playbook: str, run: str, resource: Resource) -> None:
         """Add a resource; if another resource has its name, rename that one and keep its record."""
-        database, name, claims = self.database, resource.name, resource.definition.claims
+        database, name, identities = self.database, resource.name, resource.definition.identities
         before = resource.replaces
         if before:  # the same object under another name
             query = "DELETE FROM resource WHERE playbook = ? AND claims = ?"
@@ -275,7 +275,7 @@ class Ledger:
                 database.execute(query, (name, playbook, before["name"]))
         there = self.resources(playbook, name).get(name)
         other_type = there is not None and there.definition.type != resource.definition.type
-        if there is not None and (other_type or distinct(there.definition.claims, claims)):
+        if there is not None and (other_type or distinct(there.definition.identities, identities)):
             query = "UPDATE OR REPLACE resource SET name = ? WHERE playbook = ? AND name = ?"
             database.execute(query, (renamed(there), playbook, name))
         row = {"first_run": run, "since": time.time(), **resource.to_json(), "last_run": run}
@@ -305,7 +305,7 @@ class Ledger:
         later = self.resources(new_playbook, new_name).get(new_name)
         if not earlier or not later or earlier.definition.type != later.definition.type or later.since <= earlier.since:
             return
-        if new_playbook != playbook or earlier.definition.claims == later.definition.claims:
+        if new_playbook != playbook or earlier.definition.identities == later.definition.identities:
             query = "UPDATE resource SET memory = ?, since = ? WHERE playbook = ? AND name = ?"
             self.database.execute(query, (json.dumps(earlier.memory), earlier.since, new_playbook, new_name))
 

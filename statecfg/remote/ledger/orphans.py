@@ -8,7 +8,7 @@ from typing import Any, Callable, Container, Dict, Iterable, List, Mapping, Set,
 from statecfg.remote.graph.model import Node
 from statecfg.remote.graph.names import State
 from statecfg.remote.ledger.ledger import Ledger
-from statecfg.remote.ledger.records import Orphan, Resource, claims, distinct, renamed
+from statecfg.remote.ledger.records import Orphan, Resource, distinct, identities, renamed
 from statecfg.remote.ledger.snapshot import Front
 from statecfg.remote.machine.paths import normal
 
@@ -23,8 +23,8 @@ class Orphans:
     :ivar to_keep: layers of the orphans that stay until a prune, in the same order
     :ivar renamed: new name → record of the same object under its earlier name
     :ivar reused: names of this playbook that now belong to other objects
-    :ivar managed: the claims of all resources that stay managed, in this playbook and in others
-    :ivar elsewhere: claim → playbook and name, for the resources of other playbooks
+    :ivar managed: the identities of all resources that stay managed, in this playbook and in others
+    :ivar elsewhere: identity → playbook and name, for the resources of other playbooks
     """
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ def find_orphans(
     pruning: bool,
     partial: bool = False,
     same: Container[str] = (),
-    recorded_claims: Callable[[Node], List[str]] = claims,
+    recorded_identities: Callable[[Node], List[str]] = identities,
 ) -> Orphans:
     """Return the orphans of a playbook.
 
@@ -57,29 +57,29 @@ def find_orphans(
     :param pruning: remove all orphans
     :param partial: the playbook defines more nodes than these, so report only orphans whose object one of them manages
     :param same: the names of nodes whose definition has not changed
-    :param recorded_claims: returns the claims of a node as the ledger stores them, without secrets
+    :param recorded_identities: returns the identities of a node as the ledger stores them, without secrets
     """
     result = Orphans()
-    result.elsewhere = ledger.claimed_elsewhere(playbook)
+    result.elsewhere = ledger.identities_elsewhere(playbook)
     undefined = []
     for name, resource in resources.items():
         if name in same:
             continue
         node, definition = nodes.get(name), resource.definition
-        if node is None or node.type != definition.type or distinct(recorded_claims(node), definition.claims):
+        if node is None or node.type != definition.type or distinct(recorded_identities(node), definition.identities):
             undefined.append(resource)
             if node is not None:
                 result.reused.add(name)
     if not undefined:
         return result
     as_before = set(resources).difference(resource.name for resource in undefined)
-    claimed = {claim: node for node in nodes.values() for claim in recorded_claims(node)}
+    owners = {identity: node for node in nodes.values() for identity in recorded_identities(node)}
     to_remove: Dict[str, Orphan] = {}
     to_keep: Dict[str, Orphan] = {}
     for resource in undefined:
         definition = resource.definition
-        node = next((claimed[claim] for claim in definition.claims if claim in claimed), None)
-        successor = next((result.elsewhere[claim] for claim in definition.claims if claim in result.elsewhere), None)
+        node = next((owners[each] for each in definition.identities if each in owners), None)
+        successor = next((result.elsewhere[each] for each in definition.identities if each in result.elsewhere), None)
         if node is not None and node.type == definition.type:
             if node.provides not in as_before and node.provides not in result.renamed:
                 result.renamed[node.provides] = resource
@@ -94,7 +94,7 @@ def find_orphans(
         (to_remove if now else to_keep)[name] = orphan
     result.to_remove, result.to_keep = _dependents_first(to_remove), _dependents_first(to_keep)
     rest = (resource for name, resource in resources.items() if name not in to_remove)
-    result.managed = {*claimed, *result.elsewhere, *(claim for one in rest for claim in one.definition.claims)}
+    result.managed = {*owners, *result.elsewhere, *(each for one in rest for each in one.definition.identities)}
     return result
 
 
@@ -169,8 +169,8 @@ def _without_packages(free: List[str], waits: Mapping[str, Set[str]], orphans: M
 def _inside(orphans: Mapping[str, Orphan]) -> Iterable[Tuple[str, str]]:
     """Yield pairs of names: an entry of a directory, and that directory, which must be empty before its removal."""
     present = {name: orphan for name, orphan in orphans.items() if not orphan.attrs.get("absent")}
-    claimed = ((name, claim) for name, orphan in present.items() for claim in orphan.resource.definition.claims)
-    by_path = {claim[5:]: name for name, claim in claimed if claim[:5] == "path:"}
+    pairs = ((name, each) for name, orphan in present.items() for each in orphan.resource.definition.identities)
+    by_path = {each[5:]: name for name, each in pairs if each[:5] == "path:"}
     for name, orphan in present.items():
         path = orphan.attrs.get("path")
         above = posixpath.dirname(normal(path)) if isinstance(path, str) and path[:1] == "/" else "/"

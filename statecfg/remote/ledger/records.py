@@ -18,28 +18,29 @@ class Definition:
 
     :param type: the name of the node type
     :param module: the module that defines this type
-    :param claims: the identities of the object, see `claims`
+    :param identities: the identities of the object, see `identities`
+    :cvar fields: the names of these in JSON and in the ledger, in the order of the parameters
     :param triggers: those of `requires` whose change triggers the node; None in records of 0.3.0
     :param protect: 1 if the resource must not be removed, otherwise 0
     :param position: its source location
     """
 
-    fields = ("type", "module", "claims", "attrs", "requires", "tags", "protect", "position", "triggers")
-    __slots__ = fields
+    fields = ("type", "module", "attrs", "claims", "requires", "tags", "protect", "position", "triggers")
+    __slots__ = ("attrs", "identities", "module", "position", "protect", "requires", "tags", "triggers", "type")
 
     def __init__(
         self,
         type: str,
         module: str,
         attrs: Attrs,
-        claims: Sequence[str] = (),
+        identities: Sequence[str] = (),
         requires: Sequence[str] = (),
         tags: Sequence[str] = (),
         protect: int = 0,
         position: str = "",
         triggers: Optional[Sequence[str]] = (),
     ) -> None:
-        self.type, self.module, self.attrs, self.claims = type, module, attrs, list(claims)
+        self.type, self.module, self.attrs, self.identities = type, module, attrs, list(identities)
         self.requires, self.tags, self.protect, self.position = list(requires), list(tags), protect, position
         self.triggers = None if triggers is None else list(triggers)
 
@@ -64,7 +65,7 @@ class Resource:
     :param owing: pairs of event and hook that a later run must call
     :param first_run: the id of the run in which it became managed; "" for the current run
     :param since: when it became managed, in epoch seconds; 0 for now
-    :param replaces: the name and claims under which the same object was managed before
+    :param replaces: the name and identities under which the same object was managed before
     """
 
     name: str
@@ -102,9 +103,9 @@ class Resource:
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> Resource:
         """Return the resource of a row of the ledger, with the columns `COLUMNS` and JSON already read."""
-        name, node_type, module, claims, digest, state, memory, after, attrs, requires, tags, protect, *rest = row
+        name, node_type, module, identities, digest, state, memory, after, attrs, requires, tags, protect, *rest = row
         position, owing, first_run, _, since, triggers = rest
-        definition = Definition(node_type, module, attrs, claims, requires, tags, protect, position, triggers)
+        definition = Definition(node_type, module, attrs, identities, requires, tags, protect, position, triggers)
         return cls(name, definition, state, memory, digest, after, owing, first_run, since)
 
     @classmethod
@@ -117,11 +118,11 @@ class Resource:
         more.setdefault("triggers", None)
         more.pop("last_run", None)  # only the ledger itself uses it
         more.pop("replaced", None)  # a mark that 0.3.0 wrote when the guard of logins restored a resource
-        return cls(definition=Definition(**{key: more.pop(key) for key in Definition.fields}), **more)
+        return cls(definition=Definition(*[more.pop(key) for key in Definition.fields]), **more)
 
     def to_json(self) -> JsonMap:
         """Return the resource as the journal stores it."""
-        data = {key: getattr(self.definition, key) for key in Definition.fields}
+        data = {key: getattr(self.definition, "identities" if key == "claims" else key) for key in Definition.fields}
         data.update((key, getattr(self, key)) for key in ("name", "digest", "after", "state", "owing", "memory"))
         for key in ("first_run", "since", "replaces"):
             if getattr(self, key):
@@ -225,14 +226,14 @@ def recorded_name(node: Node) -> str:
 # Identities
 
 
-def claims(node: Node) -> List[str]:
-    """Return the identities of a node according to its type's `claims`; without that, its type and first argument."""
+def identities(node: Node) -> List[str]:
+    """Return the identities of a node according to its type's `identity`; without that, its type and first argument."""
     node_type = REGISTRY.get(node.type)
     if node_type is None:
         return []
-    identities = node_type.run_claims(node)
-    if identities is not None:
-        return [_plain(claim) for claim in identities]
+    found = node_type.identify(node)
+    if found is not None:
+        return [_plain(identity) for identity in found]
     if node_type.function is not None:
         arguments: Sequence[str] = node_type.function.__code__.co_varnames[: node_type.function.__code__.co_argcount]
     else:
@@ -241,21 +242,21 @@ def claims(node: Node) -> List[str]:
     return [f"{node.type}:{first}"] if isinstance(first, str) else []
 
 
-def _plain(claim: str) -> str:
-    what, _, identity = claim.partition(":")
-    return f"{what}:{normal(identity)}" if identity[:1] == "/" else claim
+def _plain(identity: str) -> str:
+    what, _, name = identity.partition(":")
+    return f"{what}:{normal(name)}" if name[:1] == "/" else identity
 
 
 def distinct(some: Sequence[str], others: Sequence[str]) -> bool:
-    """Tell whether two lists of claims name different objects. An empty list matches every list."""
+    """Tell whether two lists of identities name different objects. An empty list matches every list."""
     return bool(some and others) and not set(some).intersection(others)
 
 
 def renamed(resource: Resource) -> str:
     """Return the new name of a resource whose own name another resource has taken over."""
     definition = resource.definition
-    identity = definition.claims[0].partition(":")[2] if definition.claims else ""
-    return "%s (the %s)" % (resource.name, ("%s %s" % (definition.type, identity)).strip())
+    name = definition.identities[0].partition(":")[2] if definition.identities else ""
+    return "%s (the %s)" % (resource.name, ("%s %s" % (definition.type, name)).strip())
 
 
 # Content

@@ -79,11 +79,11 @@ def _lines(ledger: Ledger) -> List[str]:
     """Return the lines after the first: about the ledger, debts, resources with secrets, and two for each playbook."""
     query = ledger.database.execute
     rows: Dict[str, List[str]] = {}
-    claims: Dict[str, List[str]] = {}
+    identities: Dict[str, List[str]] = {}
     for playbook, *cells in ledger.rows():
         texts = [cell if name in JSON_COLUMNS else json.dumps(cell) for name, cell in zip(COLUMNS, cells)]
         rows.setdefault(playbook, []).append(f"[{', '.join(texts)}]")
-        claims.setdefault(playbook, []).append(f"[{texts[0]}, {texts[COLUMNS.index('claims')]}]")
+        identities.setdefault(playbook, []).append(f"[{texts[0]}, {texts[COLUMNS.index('claims')]}]")
     about = {
         "meta": dict(query("SELECT key, value FROM meta").fetchall()),
         "playbooks": sorted(rows),
@@ -94,7 +94,7 @@ def _lines(ledger: Ledger) -> List[str]:
     debts = query("SELECT playbook, node, cause, since, run, how FROM owed ORDER BY node, cause").fetchall()
     lines = [json.dumps(about), json.dumps(debts), json.dumps(ledger.with_secrets())]
     for name in sorted(rows):
-        lines += [f"[{', '.join(claims[name])}]", f"[{', '.join(rows[name])}]"]
+        lines += [f"[{', '.join(identities[name])}]", f"[{', '.join(rows[name])}]"]
     return lines
 
 
@@ -136,7 +136,7 @@ class Front:
     :param debts: the owed restarts, with their playbook
     :param secrets: see `Ledger.with_secrets`
     :param rows: the managed resources of the playbook
-    :param others: playbook → name and claims of each resource, for the other playbooks
+    :param others: playbook → name and identities of each resource, for the other playbooks
     :ivar appendable: a run may be appended to those that are not in the ledger yet
     """
 
@@ -171,10 +171,13 @@ class Front:
             if playbook == self.playbook
         ]
 
-    def claimed_elsewhere(self, playbook: str) -> Dict[str, Tuple[str, str]]:
-        """Return claim → playbook and name, for the resources of all other playbooks."""
+    def identities_elsewhere(self, playbook: str) -> Dict[str, Tuple[str, str]]:
+        """Return identity → playbook and name, for the resources of all other playbooks."""
         return {
-            claim: (owner, name) for owner, pairs in self.others.items() for name, claims in pairs for claim in claims
+            each: (owner, name)
+            for owner, pairs in self.others.items()
+            for name, identities in pairs
+            for each in identities
         }
 
     def with_secrets(self) -> List[Tuple[str, str, Attrs, JsonMap]]:

@@ -113,17 +113,17 @@ def own_names() -> Tuple[str, str]:
     return user_name(os.geteuid()), group_name(os.getegid())
 
 
-def known_name(world: World, table: str, name: str) -> Optional[str]:
+def known_name(world: World, facet: str, name: str) -> Optional[str]:
     """Return the name of a user or group that is given by name or number; None for an unknown name.
 
-    :param table: "users" or "groups"
+    :param facet: "users" or "groups"
     """
-    if world.entry(table, name) is not None:
+    if world.entry(facet, name) is not None:
         return name
     if not name.isdigit():
         return None
     number = int(name)
-    for key, fields in world.table(table).items():
-        if fields.get(_NUMBERS[table]) == number:
+    for key, fields in world.facet(facet).items():
+        if fields.get(_NUMBERS[facet]) == number:
             return key
     return str(number)

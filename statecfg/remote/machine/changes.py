@@ -69,11 +69,11 @@ class Changes:
         if (after is not None or removed) and after != before:
             self.note(path, "content", before, after)
 
-    def fields(self, table: str, key: str, before: Optional[Fields], after: Optional[Fields]) -> None:
+    def fields(self, facet: str, key: str, before: Optional[Fields], after: Optional[Fields]) -> None:
         """Record the change of an entry of a facet, field by field."""
-        if table in _INTERNAL:
+        if facet in _INTERNAL:
             return
-        thing = f"{_NAMES.get(table, table)} {key}"
+        thing = f"{_NAMES.get(facet, facet)} {key}"
         for field in sorted(set(before or {}) | set(after or {})):
             was, will = (before or {}).get(field), (after or {}).get(field)
             if was != will:

@@ -6,9 +6,10 @@ import warnings
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.names import renamed
 from statecfg.remote.machine.paths import normal
 from statecfg.remote.machine.planned import Planned
-from statecfg.remote.machine.world import Facet, Fields, Probe, Stat
+from statecfg.remote.machine.world import Entries, Fields, Probe, Stat
 
 
 def _former_name(stat: Stat) -> str:
@@ -21,19 +22,19 @@ setattr(Stat, "kind", property(_former_name))  # noqa: B010  # mypy refuses to a
 
 
 class Nothing:
-    """An empty base: a root directory, the user and group root, and the given tables and probes."""
+    """An empty base: a root directory, the user and group root, and the given facets and probes."""
 
     def __init__(
         self,
-        tables: Optional[Mapping[str, Facet]] = None,
+        facets: Optional[Mapping[str, Entries]] = None,
         probes: Optional[Mapping[str, Probe]] = None,
     ) -> None:
-        self.tables: Dict[str, Facet] = {
+        self.facets: Dict[str, Entries] = {
             "users": {"root": {"uid": 0, "gid": 0, "home": "/root", "shell": "/bin/sh", "comment": "", "groups": []}},
             "groups": {"root": {"gid": 0, "members": []}},
         }
-        for name, keys in (tables or {}).items():
-            self.tables[name] = dict(self.tables.get(name, {}), **keys)
+        for name, keys in (facets or {}).items():
+            self.facets[name] = dict(self.facets.get(name, {}), **keys)
         self.probes = dict(probes or {})
 
     def stat(self, path: str) -> Optional[Stat]:
@@ -54,31 +55,56 @@ class Nothing:
     def member(self, group: str) -> bool:
         return True
 
-    def table(self, name: str) -> Facet:
-        return self.tables.get(name, {})
+    def facet(self, name: str) -> Entries:
+        return self.facets.get(name, {})
 
-    def entry(self, table: str, key: str) -> Optional[Fields]:
-        return self.table(table).get(key)
+    def entry(self, facet: str, key: str) -> Optional[Fields]:
+        return self.facet(facet).get(key)
 
     def probe(self, argv: Sequence[str], timeout: float = 60.0, **options: Any) -> Probe:
         return self.probes.get(" ".join(argv), Probe(127, b"", b"no such program in memory"))
 
 
-class MemoryMachine(Planned):
-    """A machine in memory.
+class InMemory(Planned):
+    """A machine in memory, on which everything runs as root. It warns of former names, which real hosts don't.
+
+    :param base: the state below it
+    """
+
+    def __init__(self, base: Any) -> None:
+        Planned.__init__(self, base, root=True)
+
+    def _me(self) -> Any:
+        return "root", "root"
+
+    def settled(self, path: str) -> bool:
+        renamed("World.settled", "World.is_known")
+        return self.is_known(path)
+
+    def table(self, name: str) -> Entries:
+        renamed("World.table", "World.facet")
+        return self.facet(name)
+
+
+class MemoryMachine(InMemory):
+    """A machine in memory, for tests of node types.
 
     :param files: path → content, or None for a directory; parent directories are created
-    :param tables: facet → key → fields
+    :param facets: facet → key → fields
     :param probes: command line → result of a read-only program
+    :param tables: the name of `facets` until 0.3
     """
 
     def __init__(
         self,
         files: Optional[Mapping[str, Union[str, bytes, None]]] = None,
-        tables: Optional[Mapping[str, Facet]] = None,
+        facets: Optional[Mapping[str, Entries]] = None,
         probes: Optional[Mapping[str, Probe]] = None,
+        tables: Optional[Mapping[str, Entries]] = None,
     ) -> None:
-        Planned.__init__(self, Nothing(tables, probes), root=True)
+        if tables is not None:
+            renamed("MemoryMachine(tables=…)", "MemoryMachine(facets=…)")
+        InMemory.__init__(self, Nothing(facets or tables, probes))
         for path, content in (files or {}).items():
             above = normal(path).rsplit("/", 1)[0]
             if content is None:
@@ -87,6 +113,3 @@ class MemoryMachine(Planned):
                 if above:
                     self.mkdir(above, parents=True)
                 self.write(path, Blob.of(content))
-
-    def _me(self) -> Any:
-        return "root", "root"

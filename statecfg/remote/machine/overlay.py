@@ -9,7 +9,7 @@ from typing import AbstractSet, Any, Dict, FrozenSet, Hashable, List, Mapping, O
 from statecfg.remote.graph.model import Blob, Unknown
 from statecfg.remote.machine.changes import DIFFED
 from statecfg.remote.machine.paths import LINKS, child, normal, within
-from statecfg.remote.machine.world import Facet, Fields, Inputs, Machine, Probe, Stat
+from statecfg.remote.machine.world import Entries, Fields, Inputs, Machine, Probe, Stat
 
 NOBODY: FrozenSet[str] = frozenset()
 FILES = "files"
@@ -56,15 +56,20 @@ class Cause:
 
     :param facets: the facets that it makes unknown
     :param paths: the paths that it makes unknown
-    :param tables: the facets for which the action declares what it changes
+    :param declared: the facets for which the action declares what it changes
     """
 
-    __slots__ = ("facets", "node", "paths", "tables", "when")
+    __slots__ = ("declared", "facets", "node", "paths", "when")
 
     def __init__(
-        self, node: str, when: int, facets: AbstractSet[str], paths: AbstractSet[str], tables: AbstractSet[str] = NOBODY
+        self,
+        node: str,
+        when: int,
+        facets: AbstractSet[str],
+        paths: AbstractSet[str],
+        declared: AbstractSet[str] = NOBODY,
     ) -> None:
-        self.node, self.when, self.facets, self.paths, self.tables = node, when, facets, paths, tables
+        self.node, self.when, self.facets, self.paths, self.declared = node, when, facets, paths, declared
 
 
 class Before:
@@ -92,7 +97,7 @@ class Overlay(Machine):
     def __init__(self, base: Any) -> None:
         self.base = base
         self.entries: Dict[str, Entry] = {}
-        self.tables: Dict[str, Dict[str, Tuple[Optional[Fields], int]]] = {}
+        self.facets: Dict[str, Dict[str, Tuple[Optional[Fields], int]]] = {}
         self.causes: List[Cause] = []
         self.acting: Dict[str, None] = {}  # the nodes that have acted on this machine, in order
         self.ticks: List[str] = [""]  # the node that acted at each moment
@@ -331,25 +336,25 @@ class Overlay(Machine):
                     names.add(name)
         return sorted(names)
 
-    def entry(self, table: str, key: str) -> Optional[Fields]:
-        self.trace.facet_entries.add((table, key))
-        fields, when = self.tables.get(table, {}).get(key, (None, -1))
-        result = fields if when >= 0 else self.base.entry(table, key)
-        if table in PLANS_OWN:
+    def entry(self, facet: str, key: str) -> Optional[Fields]:
+        self.trace.facet_entries.add((facet, key))
+        fields, when = self.facets.get(facet, {}).get(key, (None, -1))
+        result = fields if when >= 0 else self.base.entry(facet, key)
+        if facet in PLANS_OWN:
             return result
         # An existing entry stays known: an action that adds new entries does not remove old ones.
-        cause = self._cause("*" if result is not None else table, when) or self._cause("every " + table, when)
+        cause = self._cause("*" if result is not None else facet, when) or self._cause("every " + facet, when)
         if cause is not None:
-            raise Unknown(cause, f"{key} of {table}")
+            raise Unknown(cause, f"{key} of {facet}")
         return result
 
-    def table(self, name: str) -> Facet:
+    def facet(self, name: str) -> Entries:
         self.trace.facet_entries.add((name, ALL))
         cause = self._cause(name, -1)
         if cause is not None:
             raise Unknown(cause, name)
-        merged = dict(self.base.table(name))
-        for key, (fields, _) in self.tables.get(name, {}).items():
+        merged = dict(self.base.facet(name))
+        for key, (fields, _) in self.facets.get(name, {}).items():
             if fields is None:
                 merged.pop(key, None)
             else:
@@ -383,7 +388,7 @@ class Overlay(Machine):
     def _changing(self, facet: str, paths: Sequence[str]) -> Optional[str]:
         """Return a required node that may change the facet without declaring how, or that changes one of the paths."""
         for cause in self.causes:
-            if cause.node in self.before.ancestors and facet not in cause.tables:
+            if cause.node in self.before.ancestors and facet not in cause.declared:
                 if any(name in cause.facets for name in ("*", facet, FILES)):
                     return cause.node
                 if any(within(changed, path) or within(path, changed) for path in paths for changed in cause.paths):

@@ -95,18 +95,18 @@ class Planned(Overlay):
 
     def _own(self, what: str, path: str, stat: Stat, owner: Optional[str], group: Optional[str]) -> Optional[Result]:
         """Set owner and group of `stat`; return an error if the host does not know them or would refuse the change."""
-        for table, field, name in (("users", "owner", owner), ("groups", "group", group)):
+        for facet, field, name in (("users", "owner", owner), ("groups", "group", group)):
             if name is None:
                 continue
             try:
-                known_name = accounts.known_name(self, table, name)
+                known_name = accounts.known_name(self, facet, name)
             except Unknown:
                 known_name = name  # a required package or command may create it
             if known_name is None:
-                return error(f"cannot {what} {path}: no {table[:-1]} {name} on this host")
+                return error(f"cannot {what} {path}: no {facet[:-1]} {name} on this host")
             if known_name == getattr(stat, field):
                 continue
-            if not self.root and (table == "users" or not self.base.member(known_name)):
+            if not self.root and (facet == "users" or not self.base.member(known_name)):
                 return error(f"cannot {what} {path}: Operation not permitted; is root needed (-b)?")
             setattr(stat, field, known_name)
         return None
@@ -364,18 +364,18 @@ class Planned(Overlay):
         """Apply a declared effect to the overlay, and make unknown what it leaves open."""
         self.calls += 1
         when = self._tick()
-        for table, keys in effect.items():
-            if table in ("unknown", FILES):
+        for facet, keys in effect.items():
+            if facet in ("unknown", FILES):
                 continue
             for key, fields in keys.items():
                 try:
-                    before = self.entry(table, key)
+                    before = self.entry(facet, key)
                 except Unknown:
                     before = None
                 after = None if fields is None else dict(before or {}, **fields)
-                self.changes.fields(table, key, before, after)
-                self.tables.setdefault(table, {})[key] = (after, when)
-                self.trace.effects.add((table, key))
+                self.changes.fields(facet, key, before, after)
+                self.facets.setdefault(facet, {})[key] = (after, when)
+                self.trace.effects.add((facet, key))
         unknown = frozenset(effect.get("unknown", ()))
         paths = frozenset(self.canonical(path) for path in effect.get(FILES, ()))
         self.trace.touched |= paths

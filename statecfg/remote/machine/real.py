@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.names import ActionStatus
-from statecfg.remote.graph.nodetype import TABLES
+from statecfg.remote.graph.nodetype import FACETS
 from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine import accounts, files, paths, process
 from statecfg.remote.machine.batch import Batch
@@ -18,7 +18,7 @@ from statecfg.remote.machine.digests import Digests
 from statecfg.remote.machine.files import failed
 from statecfg.remote.machine.guard import allowed
 from statecfg.remote.machine.paths import normal, open_directory, open_file, open_parent, read_link, sync_directory
-from statecfg.remote.machine.world import ANYTHING, Effect, Facet, Fields, Inputs, Machine, Probe, Stat, called
+from statecfg.remote.machine.world import ANYTHING, Effect, Entries, Fields, Inputs, Machine, Probe, Stat, called
 
 PROBED = 16 << 20  # maximum bytes of output of a read-only program
 
@@ -31,32 +31,32 @@ class Facets:
 
     def __init__(self, digests: Optional[Digests] = None) -> None:
         self.digests = digests
-        self.loaded: Dict[str, Facet] = {}
+        self.loaded: Dict[str, Entries] = {}
         self.changed = 0
         self.began = time.time()
         self.swept: Set[Tuple[int, int]] = set()
 
-    def table(self, name: str, host: Machine) -> Facet:
+    def facet(self, name: str, host: Machine) -> Entries:
         """Return a facet.
 
         :raises LookupError: if there is no facet with this name
         """
-        facet = self.loaded.get(name)
-        if facet is None:
-            if name not in TABLES:
-                raise LookupError(f"unknown facet {name}; valid: {sorted([*TABLES, 'users', 'groups'])}")
+        entries = self.loaded.get(name)
+        if entries is None:
+            if name not in FACETS:
+                raise LookupError(f"unknown facet {name}; valid: {sorted([*FACETS, 'users', 'groups'])}")
             before = self.changed
-            facet = TABLES[name].load(host)
+            entries = FACETS[name].load(host)
             if before == self.changed:  # otherwise it may be outdated already
-                self.loaded[name] = facet
-        return facet
+                self.loaded[name] = entries
+        return entries
 
     def forget(self, effect: Effect) -> None:
         """Drop the facets that an effect changes, so that they are loaded again."""
         self.changed += 1
         unknown = effect.get("unknown", ())
         for name in list(self.loaded):
-            if name in effect or name in unknown or "*" in unknown or TABLES[name].volatile:
+            if name in effect or name in unknown or "*" in unknown or FACETS[name].volatile:
                 self.loaded.pop(name, None)
 
 
@@ -134,14 +134,14 @@ class RealMachine(Machine):
         """Tell whether this process is in a group, so that it may give files to the group."""
         return accounts.group_id(group) in (os.getegid(), *os.getgroups())
 
-    def entry(self, table: str, key: str) -> Optional[Fields]:
-        if table == "users":
+    def entry(self, facet: str, key: str) -> Optional[Fields]:
+        if facet == "users":
             return accounts.user_fields(key)
-        if table == "groups":
+        if facet == "groups":
             return accounts.group_fields(key)
-        return self.table(table).get(key)
+        return self.facet(facet).get(key)
 
-    def table(self, name: str) -> Facet:
+    def facet(self, name: str) -> Entries:
         if name == "users":
             import pwd
 
@@ -150,7 +150,7 @@ class RealMachine(Machine):
             import grp
 
             return {entry.gr_name: accounts.group_fields(entry.gr_name) or {} for entry in grp.getgrall()}
-        return self.facets.table(name, self)
+        return self.facets.facet(name, self)
 
     def probe(
         self, argv: Sequence[str], timeout: float = 60.0, inputs: Optional[Inputs] = None, **options: Any

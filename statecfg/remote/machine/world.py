@@ -11,7 +11,7 @@ from statecfg.remote.graph.results import Result
 # and permission bits.
 AclEntry = Tuple[str, str, int]
 Fields = Mapping[str, Any]  # an entry of a facet: its loader lists the fields
-Facet = Mapping[str, Fields]  # key → entry
+Entries = Mapping[str, Fields]  # of a facet: key → entry
 Effect = Mapping[str, Any]  # what a program changes, for the plan: facet → key → fields (see `Machine.run`)
 Inputs = Tuple[str, Sequence[str]]
 
@@ -93,8 +93,8 @@ class World:
     beside: Sequence[Node] = ()
     """The nodes of the layer being checked, including this one; their actions run concurrently."""
 
-    claimed: Mapping[str, Tuple[str, str]] = {}
-    """Claims of nodes of other playbooks on this host: claim → playbook and name of the node."""
+    elsewhere: Mapping[str, Tuple[str, str]] = {}
+    """Identities of nodes of other playbooks on this host: identity → playbook and name of the node."""
 
     memo: Dict[str, Any]
     """Results that the checks of one layer share; empty when the next layer begins."""
@@ -148,19 +148,23 @@ class World:
         """
         raise NotImplementedError
 
-    def entry(self, table: str, key: str) -> Optional[Fields]:
+    def entry(self, facet: str, key: str) -> Optional[Fields]:
         """Return the fields of `key` in a facet (`users`, `groups`, `packages`, `units`, …), or None.
 
         :raises Unknown: if they are not known yet
         """
         raise NotImplementedError
 
-    def table(self, name: str) -> Facet:
+    def facet(self, name: str) -> Entries:
         """Return a whole facet: key → fields.
 
         :raises Unknown: if it is not known yet
         """
         raise NotImplementedError
+
+    def table(self, name: str) -> Entries:
+        """Return `facet(name)`. Node types written for 0.3 call this name, which will be removed in 1.0."""
+        return self.facet(name)
 
     def probe(
         self, argv: Sequence[str], timeout: float = 60.0, inputs: Optional[Inputs] = None, **options: Any

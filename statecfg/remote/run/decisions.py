@@ -114,7 +114,7 @@ def _package(name: str, limits: str, world: Planned) -> bool:
     if entry is None or entry.get("state") is not None or "version" not in entry:
         return False
     version = entry["version"]
-    planned = world.tables.get("packages", {}).get(name)
+    planned = world.facets.get("packages", {}).get(name)
     if limits and not version[:1].isdigit() and planned is not None:  # the package manager will choose the version
         raise Unknown(world.ticks[planned[1]], f"the version of {name} is")
     return all(fits(version, *limit.split(" ")) for limit in limits.split(", ") if limit)

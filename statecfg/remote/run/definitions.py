@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping
 
 from statecfg.remote.graph.model import Attrs, Node
 from statecfg.remote.graph.sha256 import sha256
-from statecfg.remote.ledger.records import Definition, Resource, claims, with_digests
+from statecfg.remote.ledger.records import Definition, Resource, identities, with_digests
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.run.order import Order
 from statecfg.remote.wire.frames import encode_value
@@ -51,7 +51,7 @@ class Definitions:
             node.type,
             self.types.get(node.type, ""),
             self._without_secrets(node),
-            self.claims(node),
+            self.identities(node),
             node.requires,
             node.options.get("tags") or (),
             int(bool(node.options.get("protect"))),
@@ -59,11 +59,11 @@ class Definitions:
             node.triggers,
         )
 
-    def claims(self, node: Node) -> List[str]:
-        """Return a node's claims without secrets."""
+    def identities(self, node: Node) -> List[str]:
+        """Return a node's identities without secrets."""
         if not self.has_secrets:
-            return claims(node)
-        return claims(Node(node.provides, node.type, (), dict(node.attrs, **self._without_secrets(node))))
+            return identities(node)
+        return identities(Node(node.provides, node.type, (), dict(node.attrs, **self._without_secrets(node))))
 
     def digest(self, node: Node) -> str:
         """Return a digest of a node's definition; it includes the lineage so that a secret can't be guessed from it."""
@@ -76,12 +76,14 @@ class Definitions:
             digest = self._digests[node.provides] = digest_of(self.lineage, value)
         return digest
 
-    def update_claims(self, resources: Mapping[str, Resource], nodes: Mapping[str, Node]) -> None:
-        """Update the claims that 0.3.0 stored: it also masked words and paths that contain a secret by accident."""
+    def update_identities(self, resources: Mapping[str, Resource], nodes: Mapping[str, Node]) -> None:
+        """Update the identities that 0.3.0 stored: it also masked words and paths that contain a secret by accident."""
         for name, resource in resources.items():
             node, definition = nodes.get(name), resource.definition
-            if definition.triggers is None and node is not None and definition.claims == self.mask_values(claims(node)):
-                definition.claims = self.claims(node)
+            if definition.triggers is not None or node is None:
+                continue
+            if definition.identities == self.mask_values(identities(node)):
+                definition.identities = self.identities(node)
 
     def _without_secrets(self, node: Node) -> Attrs:
         """Return a node's attributes with content as a digest, and a mask for each secret."""

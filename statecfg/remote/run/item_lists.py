@@ -101,8 +101,8 @@ def _is(path: str, file_type: str, world: Planned) -> bool:
 def _users(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:
     """Yield the users of /etc/passwd, and those that nodes add. Other sources may be out of reach for a while."""
     limits = spec["users"]
-    users = world.table("users")
-    planned = world.tables.get("users", {})
+    users = world.facet("users")
+    planned = world.facets.get("users", {})
     if not any(fields.get("uid") == 0 for fields in users.values()):
         raise CheckError("its list of users can't be read: it does not contain root")
     if world.stat(USERS) is not None:
@@ -132,7 +132,7 @@ def _users(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:
 
 def _mounts(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:
     types = spec["mounts"].get("type")
-    mounts = world.table("mount")
+    mounts = world.facet("mount")
     if not mounts:
         raise CheckError("its list of mounts can't be read: it is empty")
     for path, fields in mounts.items():

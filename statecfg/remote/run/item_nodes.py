@@ -7,7 +7,7 @@ import re
 from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
 from statecfg.remote.graph.model import CheckError, Excluded, Node
-from statecfg.remote.ledger.records import Resource, claims
+from statecfg.remote.ledger.records import Resource, identities
 from statecfg.remote.machine.guard import reading_only
 from statecfg.remote.run.item_lists import Insertion, Item, items, names
 from statecfg.remote.run.planning import Planner, describe
@@ -70,9 +70,9 @@ class Repeated:
         every += [node for node in self.all() if node.options.get("item_of") != source.provides]
         for node in every:
             taken[node.provides] = node
-            taken.update((claim, node) for claim in claims(node))
+            taken.update((identity, node) for identity in identities(node))
         for node in nodes:
-            for identity in (node.provides, *claims(node)):
+            for identity in (node.provides, *identities(node)):
                 other = taken.setdefault(identity, node)
                 if other is not node:
                     text = "its item %s (%s) and %s (%s) manage the same object: %s; keep one of them"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from statecfg.remote.graph.model import Excluded, Node
 from statecfg.remote.graph.names import Mode
-from statecfg.remote.ledger.records import Orphan, claims
+from statecfg.remote.ledger.records import Orphan, identities
 from statecfg.remote.run.item_nodes import OPTION, Repeated
 from statecfg.remote.run.management import Management
 from statecfg.remote.run.plan import Step
@@ -106,11 +106,11 @@ class ItemManagement(Management):
     def _held(self, layers: Sequence[Sequence[Node]]) -> Dict[str, str]:
         """Return the names of the resources that are neither items now nor orphans, each with its declared node."""
         defined = {node.provides for layer in layers for node in layer}
-        claimed = {claim for layer in layers for node in layer for claim in claims(node)}
+        taken = {identity for layer in layers for node in layer for identity in identities(node)}
         held = {}
         for name, resource in self.recorded.resources.items():
             definition = resource.definition
-            if name in defined or not claimed.isdisjoint(definition.claims):
+            if name in defined or not taken.isdisjoint(definition.identities):
                 continue
             for source, node in self.repeated.declared.items():
                 gone = definition.type == "remove" or bool(definition.attrs.get("absent"))
@@ -194,10 +194,10 @@ class ItemManagement(Management):
         assert self._recording is not None and self.orphans is not None
         for node in nodes:
             self._recording.nodes[node.provides] = node
-            same = set(claims(node))
+            same = set(identities(node))
             for orphan in (orphan for layer in self.to_keep for orphan in layer if orphan.type == node.type):
                 resource = orphan.resource
-                if node.provides not in self.recorded.resources and not same.isdisjoint(resource.definition.claims):
+                if node.provides not in self.recorded.resources and not same.isdisjoint(resource.definition.identities):
                     self.orphans.renamed[node.provides] = resource
 
     def report(self, step: Step) -> NodeReport:

@@ -14,7 +14,7 @@ from typing import Collection, Dict, Iterable, List, Optional, Tuple
 
 from statecfg.remote.graph.model import Node
 from statecfg.remote.graph.names import ActionStatus, Outcome
-from statecfg.remote.ledger.records import Orphan, claims
+from statecfg.remote.ledger.records import Orphan, identities
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Stat
 from statecfg.remote.run.node_run import NodeRun
@@ -255,5 +255,5 @@ def _refused(run: NodeRun) -> bool:
 
 def is_sshd(node: Node) -> bool:
     """Tell whether a node manages one of sshd's units."""
-    recorded = node.resource.definition.claims if isinstance(node, Orphan) else ()
-    return any(claim[:5] == "unit:" and claim[5:] in UNITS for claim in recorded or claims(node))
+    recorded = node.resource.definition.identities if isinstance(node, Orphan) else ()
+    return any(each[:5] == "unit:" and each[5:] in UNITS for each in recorded or identities(node))

@@ -93,7 +93,7 @@ class Management:
 
         defined = {node.provides: node for layer in layers for node in layer}
         nodes = {} if order.mode == Mode.DESTROY else defined  # destroy removes everything, defined or not
-        definitions.update_claims(resources, nodes)
+        definitions.update_identities(resources, nodes)
         same = {
             name for name, node in nodes.items()
             if name in resources and definitions.digest(node) == resources[name].digest
@@ -106,7 +106,7 @@ class Management:
             pruning,
             order.partial,
             same.union(self.recorded.held),
-            definitions.claims,
+            definitions.identities,
         )
         before = list(resources.values())
         for name in self.orphans.reused:
@@ -221,7 +221,7 @@ class Management:
         planner = self.planner(REGISTRY, Planned(RealMachine(facets)), causes(self.recorded.debts))
         if self.orphans is not None:
             planner.managed = frozenset(self.orphans.managed)
-            planner.machine.claimed = self.orphans.elsewhere
+            planner.machine.elsewhere = self.orphans.elsewhere
             planner.previous_secrets, planner.recorded = self.previous_secrets(), self.recorded.resources
         return planner
 

@@ -115,7 +115,7 @@ class Performer:
         if len(actions) != 1 or node.done or node.shutdown is not None:
             return False
         maker = actions[0].maker
-        return maker is not None and maker.turn is None and maker.quick is not None and maker.quick(actions[0].args)
+        return maker is not None and maker.mutex is None and maker.quick is not None and maker.quick(actions[0].args)
 
     def write_together(self, nodes: Sequence[NodeRun]) -> None:
         """Perform the actions of `quick` nodes. They start and end together, for the journal and the events."""
@@ -196,7 +196,7 @@ class Performer:
 
     def _mutex(self, action: Action) -> Optional[threading.Lock]:
         """Return the mutex of the action's op, None if it has none."""
-        name = action.maker.turn if action.maker is not None else None
+        name = action.maker.mutex if action.maker is not None else None
         return self.mutexes.setdefault(name, threading.Lock()) if name else None
 
     def _listener(self, node: str) -> Callable[[bytes], None]:

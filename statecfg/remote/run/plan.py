@@ -134,9 +134,9 @@ class Plan:
     :ivar removed: the steps of the removals, by name
     :ivar removal_triggers: node → removals that trigger it
     :ivar paid: nodes that owed a restart after a removal and no longer need it
-    :ivar managed: the claims of all resources that stay managed
+    :ivar managed: the identities of all resources that stay managed
     :ivar previous_secrets: the secrets of earlier runs
-    :ivar claimed: claim → playbook and name, for the resources of other playbooks
+    :ivar elsewhere: identity → playbook and name, for the resources of other playbooks
     :ivar recorded: the managed resources by name
     :ivar said: node → the values that its actions said in this run
     """
@@ -150,7 +150,7 @@ class Plan:
         self.removal_triggers: Mapping[str, Sequence[str]] = {}
         self.paid: Set[str] = set()
         self.managed: FrozenSet[str] = NONE
-        self.claimed: Mapping[str, Tuple[str, str]] = {}
+        self.elsewhere: Mapping[str, Tuple[str, str]] = {}
         self.previous_secrets = PreviousSecrets(NONE, {})
         self.recorded: Mapping[str, Resource] = {}
         self.said: Dict[str, Dict[str, str]] = {}

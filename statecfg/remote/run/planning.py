@@ -46,7 +46,7 @@ class Planner:
         self.types, self.machine, self.owed = types, machine, owed or {}
         self.nodes: Dict[str, Node] = {}
         self.removals: Dict[str, Orphan] = {}
-        self.managed: FrozenSet[str] = NONE  # the claims of all resources that stay managed
+        self.managed: FrozenSet[str] = NONE  # the identities of all resources that stay managed
         self.previous_secrets = PreviousSecrets(NONE, {})
         self.recorded: Mapping[str, Resource] = {}
         self.actions: List[Dict[str, List[Action]]] = []
@@ -72,8 +72,8 @@ class Planner:
         """
         self.nodes.update((node.provides, node) for layer in layers for node in layer)
         plan = self.current = Plan()
-        plan.managed, plan.claimed, plan.previous_secrets = self.managed, self.machine.claimed, self.previous_secrets
-        plan.recorded = self.recorded
+        plan.managed, plan.elsewhere = self.managed, self.machine.elsewhere
+        plan.previous_secrets, plan.recorded = self.previous_secrets, self.recorded
         self.removals = {node.provides: node for layer in removals for node in layer}
         for layer in removals:
             plan.removals.append(self.layer(layer, plan.removed))
@@ -89,8 +89,8 @@ class Planner:
             self.actions.append({step.node.provides: step.spec.actions for step in plan.layers[-1]})
         kept_steps: Dict[str, Step] = {}
         self.removals = {node.provides: node for layer in to_keep for node in layer}
-        claims = (claim for layer in to_keep for node in layer for claim in node.resource.definition.claims)
-        self.managed = self.managed.difference(claims)
+        kept = (node.resource.definition.identities for layer in to_keep for node in layer)
+        self.managed = self.managed.difference(*kept)
         for layer in to_keep:
             plan.to_keep.append(self.layer(layer, kept_steps) if checking_kept else [kept_step(node) for node in layer])
         return plan

@@ -43,7 +43,7 @@ class Rechecks:
         planner.nodes, planner.current = self.nodes, self.plan
         orphans = [step.node for step in self.plan.removal_steps() if isinstance(step.node, Orphan)]
         planner.removals = {orphan.provides: orphan for orphan in orphans}
-        planner.managed, planner.machine.claimed = self.plan.managed, self.plan.claimed
+        planner.managed, planner.machine.elsewhere = self.plan.managed, self.plan.elsewhere
         planner.previous_secrets = self.plan.previous_secrets
         planner.actions = [{step.node.provides: step.spec.actions for step in steps} for steps in self.plan.layers]
         return planner

@@ -49,7 +49,7 @@ class Recording:
         """
         definition, earlier = self.definitions.of(node), self.renamed.get(node.provides)
         if earlier is not None:
-            replaces = {"name": earlier.name, "claims": earlier.definition.claims}
+            replaces = {"name": earlier.name, "claims": earlier.definition.identities}
             return Resource(
                 node.provides, definition, state, earlier.memory, earlier.digest, earlier.after, earlier.owing,
                 earlier.first_run, earlier.since, replaces,

@@ -149,7 +149,7 @@ def test_runs_report_the_same_for_every_secret_value(tmp_path: Path) -> None:
             each.unlink()
 
 
-# The rows that 0.3.0 wrote for `UPGRADED` if the secret's value was `path`: it masked claims and attribute names too.
+# The rows that 0.3.0 wrote for `UPGRADED` if the secret's value was `path`: it masked identities and names as well.
 MASKED = """
 INSERT INTO resource VALUES ('words/site.yml', 'file:{place}/conf', 'file', 'statecfg.resources.file',
     '["<secret word>:{place}/conf"]', 'd', 'RESOLVED', '{{"path": "{place}/conf", "was": null, "written": true}}', '',

@@ -66,7 +66,7 @@ def executed(plan: Plan, facets: Facets, count: int | None = None) -> list[dict[
 
 def on_this_machine(case: Case) -> bool:
     """Return whether a case can be applied in a directory of this machine."""
-    return not {"bad", "tables", "probes"} & set(case.data) and case.meant_for("real")
+    return not {"bad", "facets", "probes"} & set(case.data) and case.meant_for("real")
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if any(map(on_this_machine, cases_of(file)))])

@@ -40,7 +40,7 @@ def on_files(case: Case) -> bool:
     """Tell whether a case is only about files of this machine and changes them."""
     data = case.data
     nodes = [data["node"], *data.get("with", ())]
-    if {"bad", "tables", "probes", "error", "known_after"} & set(data) or not case.meant_for("real"):
+    if {"bad", "facets", "probes", "error", "known_after"} & set(data) or not case.meant_for("real"):
         return False
     return bool(data.get("ops")) and all(next(iter(node)) in FILES for node in nodes)
 

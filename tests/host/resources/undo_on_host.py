@@ -98,14 +98,14 @@ def perform(machine: Any, steps: list[Action]) -> None:
 def different(imagined: Planned, real: RealMachine) -> list[list[Any]]:
     """Return the differences between the real machine and the planned machine."""
     wrong = []
-    for table, keys in imagined.tables.items():
-        if table == "asked":  # this table has requests, not the host's state
+    for facet, keys in imagined.facets.items():
+        if facet == "asked":  # this facet has requests, not the host's state
             continue
         for key, (fields, _) in keys.items():
-            found = real.entry(table, key)
+            found = real.entry(facet, key)
             known = {field: value for field, value in (fields or {}).items() if value is not None}
             if (found is None) != (fields is None) or any((found or {}).get(field) != known[field] for field in known):
-                wrong.append([table, key, fields, found])
+                wrong.append([facet, key, fields, found])
     for path in imagined.entries:
         stands, wanted = real.stat(path), imagined.apparent(path)
         shape = ("file_type", "mode", "owner", "group", "target")

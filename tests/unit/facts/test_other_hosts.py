@@ -375,7 +375,7 @@ def test_hosts_without_tagged_resources_are_outside_the_run(project: Path) -> No
 
 
 def test_functions_of_node_types_read_hosts_in_runs_of_some_tags(project: Path) -> None:
-    """`needs` and `claims` run after the play. What they read is recorded like everything else."""
+    """`needs` and `identity` run after the play. What they read is recorded like everything else."""
     (project / "resources").mkdir()
     (project / "resources/member.py").write_text(MEMBER)
     code = """\

@@ -62,8 +62,8 @@ def t_path(path: AbsolutePath, *, absent: bool = False, source: Text | None = No
     """A resource at a path, with content from the controller."""
 
 
-@t_path.claims
-def _claims(attrs: dict[str, Any]) -> list[str]:
+@t_path.identity
+def _identity(attrs: dict[str, Any]) -> list[str]:
     return ["path:" + attrs["path"]]
 
 

@@ -46,8 +46,8 @@ def t_mount(path: AbsolutePath) -> None:
     """A mount."""
 
 
-@t_mount.claims
-def _mount_claims(attrs: dict[str, Any]) -> list[str]:
+@t_mount.identity
+def _mount_identity(attrs: dict[str, Any]) -> list[str]:
     return ["mount:" + attrs["path"]]
 
 
@@ -141,7 +141,7 @@ PACKAGE = "its package"
         pytest.param(
             lambda: [directory("/srv/run"), t_path("/var/run/x"), directory("/run")],
             {"t_path:/var/run/x": {"directory:/run": DIRECTORY}},
-            id="a path below a link that all systems have, in a type that only claims a path",
+            id="a path below a link that all systems have, in a type that has only the identity of a path",
         ),
         pytest.param(
             lambda: [directory("/srv"), t_mount("/srv"), file("/srv/x", content="")],

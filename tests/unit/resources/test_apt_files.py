@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from statecfg.remote.graph.nodetype import TABLES
+from statecfg.remote.graph.nodetype import FACETS
 from statecfg.remote.graph.wrong_values import Wrong
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.resources import debconf, package
@@ -58,7 +58,7 @@ def test_holds_are_read_from_the_database_of_dpkg() -> None:
     assert package.name == "package"
     held = "Package: held\nStatus: hold ok installed\nVersion: 1.0\n\n"
     status = f"{held}Package: free\nStatus: install ok installed\nVersion: 2\n"
-    assert TABLES["packages"].load(MemoryMachine({"/var/lib/dpkg/status": status})) == {
+    assert FACETS["packages"].load(MemoryMachine({"/var/lib/dpkg/status": status})) == {
         "held": {"version": "1.0", "held": True},
         "free": {"version": "2"},
     }
@@ -69,7 +69,7 @@ def test_stored_answers_are_read_without_passwords() -> None:
     passwords = "Name: slapd/password\nTemplate: slapd/password\nValue: s3cret\nFlags: seen\n"
     directory = "/var/cache/debconf/"
     machine = MemoryMachine({f"{directory}config.dat": ANSWERS, f"{directory}passwords.dat": passwords})
-    assert TABLES["debconf"].load(machine) == {
+    assert FACETS["debconf"].load(machine) == {
         "postfix/mailname": {"value": "mail.example.org"},
         "postfix/note": {"value": "two\nlines", "unseen": True},
         "slapd/password": {"value": "(a password)"},

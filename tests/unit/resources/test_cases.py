@@ -31,7 +31,7 @@ from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it
 
 DIRECTORY = Path(__file__).parent / "cases"
 ROOT = "/host"  # the first component of the paths in cases; on the real machine, a temporary directory
-KEYS = {"case", "files", "modes", "links", "tables", "probes", "before", "node", "with", "ops", "args", "changes"}
+KEYS = {"case", "files", "modes", "links", "facets", "probes", "before", "node", "with", "ops", "args", "changes"}
 KEYS |= {"after", "error", "bad", "known_after", "only", "local", "again"}
 
 # These node types manage things at fixed places, such as /etc/hostname. No test applies them to the machine it runs on.
@@ -173,14 +173,14 @@ def compare(case: Mapping[str, Any], plan: Plan) -> None:
             assert wanted in found[what]["diff"]
 
 
-def tables(case: Mapping[str, Any]) -> dict[str, Any]:
+def facets(case: Mapping[str, Any]) -> dict[str, Any]:
     """Return the facets of a case. The text of a field `content` becomes content."""
     return {
         name: {
             key: {field: Blob.of(value) if field == "content" else value for field, value in fields.items()}
             for key, fields in entries.items()
         }
-        for name, entries in case.get("tables", {}).items()
+        for name, entries in case.get("facets", {}).items()
     }
 
 
@@ -255,7 +255,7 @@ def test_cases_are_planned_and_applied_in_memory(file: str, tmp_path: Path, monk
 def applied_in_memory(case: Mapping[str, Any], directory: Path) -> None:
     probes = dict(answer(*item) for item in case.get("probes", {}).items())
     base = project(case, directory)
-    machine = MemoryMachine({ROOT: None}, tables(case), probes)
+    machine = MemoryMachine({ROOT: None}, facets(case), probes)
     machine.turn("test")
     arrange(machine, case, base)
     nodes = layers([declared(node) for node in [case["node"], *case.get("with", [])]], base)

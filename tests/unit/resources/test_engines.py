@@ -7,7 +7,7 @@ import json
 import pytest
 
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import TABLES
+from statecfg.remote.graph.nodetype import FACETS
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import Probe
 from statecfg.resources.shared import compose_services, engines  # noqa: F401  # they define the facets
@@ -37,16 +37,16 @@ def docker(labels: dict[str, str]) -> MemoryMachine:
 def test_containers_of_docker_are_loaded() -> None:
     stopped = {"state": "stopped", "image_id": "061cf57f3b25"}
     foreign = {**stopped, "foreign": True, "intended": None}
-    assert TABLES["container"].load(docker({})) == {"docker": {"read": True}, "docker shop": foreign}
+    assert FACETS["container"].load(docker({})) == {"docker": {"read": True}, "docker shop": foreign}
     label = {"name": "shop", "options": {"image": "localhost/base:1"}, "number": "n"}
-    ours = TABLES["container"].load(docker({"statecfg.container": json.dumps(label)}))
+    ours = FACETS["container"].load(docker({"statecfg.container": json.dumps(label)}))
     assert ours["docker shop"] == {**stopped, "image": "localhost/base:1", "number": "n"}
-    assert TABLES["container"].load(docker({"statecfg.container": "{"}))["docker shop"] == foreign
-    assert TABLES["container_environment"].load(docker({})) == {"docker shop": {"A": "b c ", "B": "'q'"}}
+    assert FACETS["container"].load(docker({"statecfg.container": "{"}))["docker shop"] == foreign
+    assert FACETS["container_environment"].load(docker({})) == {"docker shop": {"A": "b c ", "B": "'q'"}}
 
 
 def test_images_of_docker_are_loaded() -> None:
-    assert TABLES["container_image"].load(docker({})) == {
+    assert FACETS["container_image"].load(docker({})) == {
         "docker": {"read": True},
         "docker localhost/base:1": {"present": True, "id": "061cf57f3b25", "digests": []},
         "docker 061cf57f3b25": {"names": ["localhost/base:1"], "number": None},
@@ -56,10 +56,10 @@ def test_images_of_docker_are_loaded() -> None:
 def test_services_of_docker_are_loaded_from_labels() -> None:
     project = {"com.docker.compose.project": "shop", "com.docker.compose.service": "web"}
     labels = {**project, "com.docker.compose.config-hash": "a1"}
-    assert TABLES["compose_service"].load(docker(labels)) == {
+    assert FACETS["compose_service"].load(docker(labels)) == {
         "docker shop web": {"state": "stopped", "containers": ["shop"], "hashes": ["a1"], "directories": [""]}
     }
-    assert TABLES["compose_service"].load(docker({**labels, "com.docker.compose.oneoff": "True"})) == {}
+    assert FACETS["compose_service"].load(docker({**labels, "com.docker.compose.oneoff": "True"})) == {}
 
 
 @pytest.mark.parametrize("command", ["container inspect c89ad37bd559", "image inspect sha256:061cf57f3b25"])
@@ -67,7 +67,7 @@ def test_an_engine_that_fails_is_not_one_without_services(command: str) -> None:
     """A container can be removed between the list and its description."""
     told = {"docker container inspect c89ad37bd559": Probe(0, (DOCKER_CONTAINER % "{}").encode())}
     probes = {**LISTS, **told, f"docker {command}": Probe(1, b"", b"no such container\n")}
-    loaded = TABLES["compose_service"].load(MemoryMachine({"/usr/bin/docker": ""}, probes=probes))
+    loaded = FACETS["compose_service"].load(MemoryMachine({"/usr/bin/docker": ""}, probes=probes))
     assert loaded == {"docker": {"unread": "no such container"}}
     world = MemoryMachine({}, {"compose_service": loaded})
     with pytest.raises(CheckError, match="the containers of docker can't be read: no such container"):
@@ -78,5 +78,5 @@ def test_an_engine_that_fails_is_loaded_as_unread() -> None:
     """Recorded without a running service of docker."""
     text = b"Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?\n"
     machine = MemoryMachine({"/usr/bin/docker": ""}, probes={"docker ps --all --quiet --no-trunc": Probe(1, b"", text)})
-    assert TABLES["container"].load(machine) == {"docker": {"unread": text.decode().strip()}}
-    assert TABLES["container"].load(MemoryMachine()) == {}
+    assert FACETS["container"].load(machine) == {"docker": {"unread": text.decode().strip()}}
+    assert FACETS["container"].load(MemoryMachine()) == {}

@@ -16,7 +16,7 @@ NO_RECORD = "the ledger has no record that this node upgraded"
 
 def host(**versions: str) -> MemoryMachine:
     """Return a host with these packages, whose apt has no former versions."""
-    return MemoryMachine({}, tables={"packages": {name: {"version": version} for name, version in versions.items()}})
+    return MemoryMachine({}, facets={"packages": {name: {"version": version} for name, version in versions.items()}})
 
 
 @each(

@@ -14,13 +14,13 @@ NODE = "reboot:kernel"
 @pytest.mark.parametrize("facet", reboots.FACETS)
 @pytest.mark.parametrize("existing", [True, False])
 def test_nodes_after_a_reboot_do_not_know_the_kernel_and_its_processes(facet: str, existing: bool) -> None:
-    machine = MemoryMachine(tables={facet: {"/srv": {"source": "tmpfs"}} if existing else {}})
+    machine = MemoryMachine(facets={facet: {"/srv": {"source": "tmpfs"}} if existing else {}})
     machine.turn(NODE)
     assert reboots.reboot("it is due", 60.0).perform(machine)["status"] == "ok"
     machine.turn("mount:/srv", frozenset([NODE]))
     with pytest.raises(Unknown):
         machine.entry(facet, "/srv")
     with pytest.raises(Unknown):
-        machine.table(facet)
+        machine.facet(facet)
     machine.turn("mount:/other")
     assert machine.entry(facet, "/srv") == ({"source": "tmpfs"} if existing else None)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError
-from statecfg.remote.graph.nodetype import REGISTRY, TABLES
+from statecfg.remote.graph.nodetype import FACETS, REGISTRY
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import ANYTHING, Probe
 from statecfg.resources.shared import init_scripts, kernel_modules, swaps, systemd
@@ -39,13 +39,13 @@ KERNEL = {
 
 
 def test_modules_of_the_kernel_are_loaded_from_its_lists() -> None:
-    assert TABLES["module"].load(MemoryMachine(KERNEL)) == {
+    assert FACETS["module"].load(MemoryMachine(KERNEL)) == {
         "br_netfilter": {"loaded": True},
         "bridge": {"loaded": True},
         "ext4": {"built_in": True},
         "rng_core": {"built_in": True},
     }
-    assert TABLES["module"].load(MemoryMachine(RELEASE)) == {}  # a kernel without support for modules
+    assert FACETS["module"].load(MemoryMachine(RELEASE)) == {}  # a kernel without support for modules
     assert kernel_modules.key("rng-core") == "rng_core"
 
 
@@ -74,7 +74,7 @@ def test_services_of_openrc_are_loaded_from_its_runlevels() -> None:
         b"                 cron |      default                                        \n                   db | boot\n"
     )
     machine = scripts("/run/openrc", probes={"rc-update show": Probe(0, shown)})
-    assert TABLES["units"].load(machine) == {
+    assert FACETS["units"].load(machine) == {
         "cron.service": {"enabled": "enabled", "level": "default"},
         "db.service": {"enabled": "enabled", "level": "boot"},
         "web.service": {"enabled": "disabled"},
@@ -121,7 +121,7 @@ def test_init_scripts_of_system_v_are_loaded_from_their_links() -> None:
     machine = scripts("/etc/rc2.d", "/etc/rcS.d")
     machine.symlink("/etc/rc2.d/S01web", "../init.d/web")
     machine.symlink("/etc/rc2.d/K01db", "../init.d/db")
-    assert {name: entry["enabled"] for name, entry in TABLES["units"].load(machine).items()} == {
+    assert {name: entry["enabled"] for name, entry in FACETS["units"].load(machine).items()} == {
         "cron.service": "disabled",
         "db.service": "disabled",
         "web.service": "enabled",
@@ -131,11 +131,11 @@ def test_init_scripts_of_system_v_are_loaded_from_their_links() -> None:
 
 def test_host_without_any_services_is_an_error() -> None:
     with pytest.raises(CheckError, match="runs neither systemd nor OpenRC, and has no init scripts"):
-        TABLES["units"].load(MemoryMachine())
+        FACETS["units"].load(MemoryMachine())
 
 
 def test_swap_space_in_use_is_loaded_from_its_list() -> None:
-    loaded = TABLES["swap"].load(MemoryMachine({"/proc/swaps": SWAPS}))
+    loaded = FACETS["swap"].load(MemoryMachine({"/proc/swaps": SWAPS}))
     assert loaded == {"/dev/vda5": {"used": True}, "/srv/my swap": {"used": True, "priority": 5}}
     assert swaps.megabytes("2G") == 2048
 
@@ -166,8 +166,8 @@ class Undone:
 
 
 def kernel(**modules: dict[str, bool]) -> MemoryMachine:
-    tables = {"module": {"br_netfilter": {"loaded": True}, "bridge": {"loaded": True}, **modules}}
-    return MemoryMachine(KERNEL, tables)
+    facets = {"module": {"br_netfilter": {"loaded": True}, "bridge": {"loaded": True}, **modules}}
+    return MemoryMachine(KERNEL, facets)
 
 
 def test_undo_of_a_kernel_module_unloads_it() -> None:
@@ -292,17 +292,17 @@ table inet web {
 def test_tables_of_nftables_are_loaded_without_what_their_rules_add() -> None:
     files = {"/usr/sbin/nft": ""}
     probes = {"nft --stateless list ruleset": Probe(0, RULES.encode())}
-    loaded = TABLES["nftables"].load(MemoryMachine(files, probes=probes))
+    loaded = FACETS["nftables"].load(MemoryMachine(files, probes=probes))
     assert list(loaded) == ["ip filter", "inet web"]
     text = loaded["inet web"]["content"].read().decode()
     assert "192.0.2" not in text and "elements = { 22, 80 }" in text and "timeout 1m\n\t}\n" in text
-    assert TABLES["nftables"].load(MemoryMachine()) == {}
+    assert FACETS["nftables"].load(MemoryMachine()) == {}
 
 
 def test_rules_that_nft_does_not_print_are_an_error() -> None:
     probes = {"nft --stateless list ruleset": Probe(1, b"", b"netlink: Error: Operation not permitted\n")}
     with pytest.raises(CheckError, match="nft does not print the running rules: netlink: Error"):
-        TABLES["nftables"].load(MemoryMachine({"/usr/sbin/nft": ""}, probes=probes))
+        FACETS["nftables"].load(MemoryMachine({"/usr/sbin/nft": ""}, probes=probes))
 
 
 def test_rules_of_ufw_are_loaded_from_its_files() -> None:
@@ -317,7 +317,7 @@ def test_rules_of_ufw_are_loaded_from_its_files() -> None:
         ),
         "/etc/ufw/user6.rules": "### tuple ### allow any any ::/0 any 2001:db8::/32 out\n",
     }
-    assert TABLES["ufw_rule"].load(MemoryMachine(files)) == {
+    assert FACETS["ufw_rule"].load(MemoryMachine(files)) == {
         "order": {"ipv6": True},
         "in on eth0 proto tcp from 192.0.2.0/24 to any port 22, IPv4": {
             "action": "limit", "log": "log", "comment": "it"
@@ -330,7 +330,7 @@ def test_rules_of_ufw_are_loaded_from_its_files() -> None:
     }  # fmt: skip
     files["/etc/ufw/user.rules"] = "### tuple ### allow all of it\n"
     with pytest.raises(CheckError, match="contains a rule that statecfg can't read"):
-        TABLES["ufw_rule"].load(MemoryMachine(files))
+        FACETS["ufw_rule"].load(MemoryMachine(files))
 
 
 def test_state_of_ufw_is_what_runs_and_what_the_next_boot_does() -> None:
@@ -339,11 +339,11 @@ def test_state_of_ufw_is_what_runs_and_what_the_next_boot_does() -> None:
         "/etc/default/ufw": 'DEFAULT_INPUT_POLICY="DROP"\n',
     }
     active = {"ufw status": Probe(0, b"Status: active\n\nTo\n")}
-    loaded = TABLES["ufw"].load(MemoryMachine(files, probes=active))
+    loaded = FACETS["ufw"].load(MemoryMachine(files, probes=active))
     assert loaded["state"] == {"value": "active until the next boot"} and loaded["incoming"] == {"value": "deny"}
     with pytest.raises(CheckError, match="ufw does not say whether the firewall is active: ERROR: problem"):
         failed = {"ufw status": Probe(1, b"", b"ERROR: problem running ufw-init\n")}
-        TABLES["ufw"].load(MemoryMachine(files, probes=failed))
+        FACETS["ufw"].load(MemoryMachine(files, probes=failed))
 
 
 def test_lines_of_pam_are_undone_in_the_file_to_which_a_link_leads() -> None:

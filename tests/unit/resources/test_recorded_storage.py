@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import REGISTRY, TABLES
+from statecfg.remote.graph.nodetype import FACETS, REGISTRY
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import Probe, Stat
 from statecfg.resources.shared import lvm_groups
@@ -41,7 +41,7 @@ http_port_t                    tcp      80, 81, 443
 def loaded(facet: str, **answers: str) -> dict[str, Any]:
     """Return a facet of a host on which semanage prints these answers; `_` is a blank in the command line."""
     probes = {f"semanage {command.replace('__', ' --')}": Probe(0, text.encode()) for command, text in answers.items()}
-    return TABLES[facet].load(MemoryMachine(SEMANAGE, probes=probes))
+    return FACETS[facet].load(MemoryMachine(SEMANAGE, probes=probes))
 
 
 def test_booleans_are_loaded_with_both_values() -> None:
@@ -72,8 +72,8 @@ def test_labels_of_ports_are_loaded_with_their_origin() -> None:
 @each("facet", ["selinux_boolean", "selinux_fcontext", "selinux_port"])
 def test_semanage_that_fails_is_an_error_and_not_an_empty_list(facet: str) -> None:
     with pytest.raises(CheckError, match=r"semanage .* fails"):
-        TABLES[facet].load(MemoryMachine(SEMANAGE))
-    assert TABLES[facet].load(MemoryMachine()) == {}
+        FACETS[facet].load(MemoryMachine(SEMANAGE))
+    assert FACETS[facet].load(MemoryMachine()) == {}
 
 
 def test_undo_of_a_boolean_restores_both_values() -> None:
@@ -154,9 +154,9 @@ class Disks(MemoryMachine):
 
 def test_volumes_are_loaded_from_the_reports_of_lvm() -> None:
     machine = MemoryMachine(LVM, probes={command: Probe(0, text.encode()) for command, text in COMMANDS.values()})
-    assert TABLES["lvm_device"].load(machine) == {"/dev/loop7": {"group": "vgtest"}, "/dev/vdb": {"group": ""}}
-    assert TABLES["lvm_group"].load(machine) == {"vgtest": {"extent": 4194304, "free": 62914560}}
-    assert TABLES["lvm_volume"].load(machine) == {
+    assert FACETS["lvm_device"].load(machine) == {"/dev/loop7": {"group": "vgtest"}, "/dev/vdb": {"group": ""}}
+    assert FACETS["lvm_group"].load(machine) == {"vgtest": {"extent": 4194304, "free": 62914560}}
+    assert FACETS["lvm_volume"].load(machine) == {
         "vgtest/data": {"size": 12582912, "carries": ["vgtest/old"]},
         "vgtest/old": {"size": 4194304},
         "vgtest/pool": {"size": 4194304, "carries": ["vgtest/thin"]},
@@ -172,9 +172,9 @@ def test_a_device_is_found_by_its_path_without_links() -> None:
     machine.mkdir("/dev/mapper", 0o755, "root", "root")
     machine.symlink("/dev/mapper/disk", "../dm-0", "root", "root")
     found = {"/dev/dm-0": {"group": "vgtest"}, "/dev/vdb": {"group": ""}}
-    assert TABLES["lvm_device"].load(machine) == found
+    assert FACETS["lvm_device"].load(machine) == found
     missing = Probe(0, PVS.replace("/dev/loop7", "[unknown]").encode())
-    assert "[unknown]" in TABLES["lvm_device"].load(MemoryMachine(LVM, probes={command: missing}))
+    assert "[unknown]" in FACETS["lvm_device"].load(MemoryMachine(LVM, probes={command: missing}))
 
 
 @pytest.mark.parametrize("facet", COMMANDS)
@@ -185,8 +185,8 @@ def test_a_device_is_found_by_its_path_without_links() -> None:
 def test_a_report_that_fails_is_an_error_and_not_an_empty_list(facet: str, answer: Probe) -> None:
     machine = MemoryMachine(LVM, probes={COMMANDS[facet][0]: answer})
     with pytest.raises(CheckError, match="does not list the volumes"):
-        TABLES[facet].load(machine)
-    assert TABLES[facet].load(MemoryMachine()) == {}
+        FACETS[facet].load(machine)
+    assert FACETS[facet].load(MemoryMachine()) == {}
 
 
 BLKID = "blkid --probe --output export -- /dev/vdb"

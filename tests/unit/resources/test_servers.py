@@ -12,7 +12,7 @@ from statecfg import resources
 from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
 from statecfg.remote.graph.model import CheckError
-from statecfg.remote.graph.nodetype import REGISTRY, TABLES
+from statecfg.remote.graph.nodetype import FACETS, REGISTRY
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import Probe
 from statecfg.resources.shared import mariadb, mariadb_users, postgresql, redis_settings
@@ -72,7 +72,7 @@ def test_fields_of_users_and_databases_are_read_from_a_server() -> None:
     ]
     answer = Probe(0, "\n".join(map(json.dumps, rows)).encode())
     machine = MemoryMachine({socket: ""}, probes={" ".join(mariadb.command(socket)): answer})
-    assert TABLES["mariadb"].load(machine) == {
+    assert FACETS["mariadb"].load(machine) == {
         f"server on {socket}": {"version": "10.11.19-MariaDB-0+deb12u1", "all": ["SELECT"]},
         f"database shop on {socket}": {"character_set": "utf8mb4", "collate": "utf8mb4_general_ci"},
         f"user shop@localhost on {socket}": {
@@ -82,7 +82,7 @@ def test_fields_of_users_and_databases_are_read_from_a_server() -> None:
             "tls": "x509",
         },
     }
-    assert TABLES["mariadb_passwords"].load(machine) == {f"user shop@localhost on {socket}": {"digest": DIGEST}}
+    assert FACETS["mariadb_passwords"].load(machine) == {f"user shop@localhost on {socket}": {"digest": DIGEST}}
 
 
 @each(
@@ -135,17 +135,17 @@ SERVERS: dict[str, Any] = {
 )
 def test_undo_removes_nothing_if_the_server_does_not_answer(node: dict[str, Any]) -> None:
     """The servers of this machine are known, but every query fails, as with too many connections."""
-    machine = MemoryMachine(tables=SERVERS)
+    machine = MemoryMachine(facets=SERVERS)
     with pytest.raises(CheckError, match=r"can't be read from .*; try again when the server answers"):
         Undone(machine, node)
 
 
 def test_failed_queries_for_facets_of_postgresql_are_not_empty_answers() -> None:
     probes = {" ".join(postgresql.command(5432, "shop")): Probe(0, b"\n")}
-    tables = {"postgresql": {**SERVERS["postgresql"], "database shop on 5432": {}, "database busy on 5432": {}}}
-    machine = MemoryMachine({f"{postgresql.SOCKETS}/.s.PGSQL.5432": ""}, tables, probes)
-    assert TABLES["postgresql_extensions"].load(machine) == {" in busy on 5432": {"unread": True}}
-    assert TABLES["postgresql_passwords"].load(machine) == {"server on 5432": {"unread": True}}
+    facets = {"postgresql": {**SERVERS["postgresql"], "database shop on 5432": {}, "database busy on 5432": {}}}
+    machine = MemoryMachine({f"{postgresql.SOCKETS}/.s.PGSQL.5432": ""}, facets, probes)
+    assert FACETS["postgresql_extensions"].load(machine) == {" in busy on 5432": {"unread": True}}
+    assert FACETS["postgresql_passwords"].load(machine) == {"server on 5432": {"unread": True}}
 
 
 REDIS = "/etc/redis.conf"

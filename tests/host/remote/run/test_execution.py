@@ -281,7 +281,7 @@ def meet(machine: Any, name: str, folder: str) -> Any:
     return result
 
 
-@op(turn="apt")
+@op(mutex="apt")
 def in_turn(machine: Any, name: str) -> Any:
     return napping(machine, name)
 
@@ -510,7 +510,7 @@ def test_a_node_is_triggered_only_by_a_real_change() -> None:
     assert Run(kinds, layers, owed={"service": ["conf"]}).outcomes == {"conf": "unchanged", "service": "changed"}
 
 
-def test_an_op_that_bypasses_the_machine_makes_cached_tables_stale() -> None:
+def test_an_op_that_bypasses_the_machine_makes_cached_facets_stale() -> None:
     def past(machine: Any) -> Any:
         Path("/dev/null").write_text("")
         DONE["past"] = True

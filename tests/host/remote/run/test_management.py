@@ -324,7 +324,7 @@ def test_kept_former_content_is_readable_only_by_its_owner(machine: Machine, hos
 
 
 def test_the_ledger_and_the_journal_contain_no_secrets(machine: Machine, host: Path) -> None:
-    """Attributes, claims and program output are masked, also when the run is interrupted."""
+    """Attributes, identities and program output are masked, also when the run is interrupted."""
     canary = "c4n4ry-of-a-secret"
     nodes = [
         command("tell", shell=f"echo {canary} >&2; exit 3", unless="false"),

@@ -112,7 +112,7 @@ def test_a_failure_names_all_nodes_that_could_have_made_the_change(machine: Mach
 
 
 def test_nodes_that_change_the_same_unit_run_one_at_a_time() -> None:
-    """Effects on a whole table or on everything don't make nodes wait for each other."""
+    """Effects on a whole facet or on everything don't make nodes wait for each other."""
 
     def doing(*effects: tuple[str, str]) -> NodeRun:
         touches = Touches(effects=effects)

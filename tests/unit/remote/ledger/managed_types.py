@@ -37,8 +37,8 @@ def t_several(name: str, *, paths: list[str]) -> None:
     """Empty files."""
 
 
-@t_several.claims
-def claim_several(attrs: dict[str, Any]) -> list[str]:
+@t_several.identity
+def several_identities(attrs: dict[str, Any]) -> list[str]:
     return [f"path:{path}" for path in attrs["paths"]]
 
 

@@ -14,7 +14,7 @@ from statecfg.remote.graph.model import Blob, Node
 from statecfg.remote.ledger.journal import Account
 from statecfg.remote.ledger.ledger import Ledger
 from statecfg.remote.ledger.orphans import Orphans, find_orphans, refusal
-from statecfg.remote.ledger.records import claims, contents, with_content, with_digests
+from statecfg.remote.ledger.records import contents, identities, with_content, with_digests
 from statecfg.remote.ledger.state import prepare
 from statecfg.remote.wire.frames import encode_value
 from tests.unit.remote.ledger import managed_types
@@ -30,9 +30,9 @@ def ledger(tmp_path: Path) -> Iterator[Ledger]:
     found.close()
 
 
-def row(name: str, *claims: str, kind: str = "file", requires: Iterable[str] = (), **more: Any) -> dict[str, Any]:
+def row(name: str, *identities: str, kind: str = "file", requires: Iterable[str] = (), **more: Any) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        "type": kind, "module": "m", "claims": list(claims), "digest": "", "state": "RESOLVED", "memory": {},
+        "type": kind, "module": "m", "claims": list(identities), "digest": "", "state": "RESOLVED", "memory": {},
         "after": "", "attrs": {}, "requires": list(requires), "tags": [], "protect": 0, "position": "p:1", "owing": [],
     }  # fmt: skip
     return dict(fields, name=name, **more)
@@ -94,8 +94,8 @@ def test_swapped_names_count_as_two_renames(ledger: Ledger) -> None:
 
 def test_process_with_other_arguments_is_not_an_orphan(ledger: Ledger) -> None:
     attrs = {"user": "root", "args": ["1"], "env": {}, "group": "root", "pathname": "/bin/x"}
-    claims = ["process: root /bin/x 1", "process record:app"]
-    enter(ledger, row("app", *claims, kind="process"))
+    recorded = ["process: root /bin/x 1", "process record:app"]
+    enter(ledger, row("app", *recorded, kind="process"))
     assert look(ledger, node("app", "process", **dict(attrs, args=["2"]))).to_remove == []
     found = look(ledger, node("renamed", "process", **attrs))
     assert list(found.renamed) == ["renamed"]
@@ -119,7 +119,7 @@ def test_resource_managed_by_another_playbook_only_loses_its_record(ledger: Ledg
         enter(ledger, row(playbook, "path:/x", since=float(number)), playbook=playbook)
     ((former,),) = look(ledger).to_remove
     assert former.successor == ("other", "other") and "other of other" in former.note
-    assert "path:/x" in look(ledger).to_remove[0][0].resource.definition.claims
+    assert "path:/x" in look(ledger).to_remove[0][0].resource.definition.identities
 
 
 def test_playbook_sees_only_its_own_orphans(ledger: Ledger) -> None:
@@ -141,13 +141,13 @@ def test_removal_that_began_continues_without_pruning(ledger: Ledger) -> None:
     assert refusal(found, 2, False) == ""
 
 
-def test_rename_is_found_by_claims_with_masked_secrets(ledger: Ledger) -> None:
+def test_rename_is_found_by_identities_with_masked_secrets(ledger: Ledger) -> None:
     enter(ledger, row("old", "path:/home/<secret who>"))
 
-    def claimed(found: Node) -> list[str]:
-        return [item.replace("ann", "<secret who>") for item in claims(found)]
+    def recorded(found: Node) -> list[str]:
+        return [item.replace("ann", "<secret who>") for item in identities(found)]
 
-    assert list(look(ledger, node("new", path="/home/ann"), recorded_claims=claimed).renamed) == ["new"]
+    assert list(look(ledger, node("new", path="/home/ann"), recorded_identities=recorded).renamed) == ["new"]
 
 
 # Order
