@@ -8,10 +8,8 @@ from __future__ import annotations
 # A project's node type may have any name that does not start with an underscore. It becomes a name of this module.
 import os as _os
 import sys as _sys
-from importlib import import_module as _import_module
 
-from statecfg.remote.graph.names import named as _named
-from statecfg.remote.graph.nodetype import REGISTRY as _REGISTRY
+from statecfg.remote.graph.above import above as _above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,19 +129,7 @@ _sys.modules[__name__].__class__ = _Resources
 def __getattr__(name: str) -> NodeType[...]:
     if name.startswith("_"):
         raise AttributeError(name)
-    path = _file(name)
-    if path is None:
-        search = _named("add_installed_node_types")
-        path = _file(name) if search is not None and search() else None
-    if path is None:
-        raise _unknown(name)
-    if path.endswith(".hy"):
-        _named("load_module")(__name__ + "." + name, path)
-    else:
-        _import_module(__name__ + "." + name)
-    node_type = _REGISTRY.get(name)
-    if node_type is None:
-        raise _named("no_node_type_in")(name, path)
+    node_type: NodeType[...] = _above.load_node_type(name, _sys._getframe(1))
     setattr(_sys.modules[__name__], name, node_type)
     return node_type
 
@@ -171,7 +157,7 @@ def add_directory(directory: str) -> None:
         return
     twice = sorted(set(available()).intersection(available_in(directory)))
     if twice:
-        _named("report_twice")(twice, directory)
+        _above.report_twice(twice, directory)
     __path__.append(directory)
 
 
@@ -179,21 +165,3 @@ def available_in(directory: str) -> List[str]:
     """Return the names of the node types in one directory, sorted."""
     parts = [_os.path.splitext(entry) for entry in _os.listdir(directory)]
     return sorted(stem for stem, suffix in parts if suffix in SUFFIXES and not stem.startswith("_"))
-
-
-def _file(name: str) -> Any:
-    for directory in __path__:
-        for suffix in SUFFIXES:
-            path = _os.path.join(directory, name + suffix)
-            if _os.path.isfile(path):
-                return path
-    return None
-
-
-def _unknown(name: str) -> Exception:
-    # On a host, only a mistake of a node type's author can cause this.
-    unknown = _named("unknown_node_type")
-    if unknown is None:
-        return AttributeError(f"no node type {name} in resources/")
-    problem: Exception = unknown(name, _sys._getframe(2))
-    return problem

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from statecfg.remote.graph.above import above as _above
+
 __version__ = "0.4.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from types import FrameType
     from typing import Any
 
     from statecfg.dialects.roles import include as include
@@ -87,7 +91,7 @@ if TYPE_CHECKING:
     from statecfg.testing.fact_sets import fact_set as fact_set
     from statecfg.testing.imagined import ImaginedHost as ImaginedHost
 
-# Where each public name lives. It is imported when it is first used, so that `import statecfg` costs nothing.
+# Where each public name lives. It is imported when it is first used, so that `import statecfg` costs little.
 # What lives in `statecfg.remote` is there on hosts as well, under the same name.
 _HOMES = {
     name: home
@@ -128,18 +132,6 @@ _HOMES = {
 }
 # Names until 0.3.
 _RENAMED = {"Place": "SourceLocation", "table": "facet"}
-# What the half that travels to hosts calls by name. A host has only what lives in `statecfg.remote`.
-_CALLED = {
-    "RealMachine": "statecfg.remote.machine.real",
-    "add_installed_node_types": "statecfg.playbook.role_path",
-    "add_validators": "statecfg.graph.validators",
-    "declare": "statecfg.graph.declare",
-    "load_module": "statecfg.dialects",
-    "no_node_type_in": "statecfg.graph.registry",
-    "report_twice": "statecfg.graph.registry",
-    "unknown_node_type": "statecfg.graph.registry",
-    "warn_of_former": "statecfg.problems.former_names",
-}
 
 __all__ = list(_HOMES)
 
@@ -150,7 +142,7 @@ def __getattr__(name: str) -> Any:
 
         warnings.warn(f"statecfg.{name} is now statecfg.{_RENAMED[name]}", FutureWarning, stacklevel=2)
         return getattr(import_module(__name__), _RENAMED[name])
-    home = _HOMES.get(name) or _CALLED.get(name)
+    home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(home), name)
@@ -159,3 +151,59 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOMES})
+
+
+# What lower rooms call in higher ones. Each function imports its module when it is called: `import statecfg` loads only
+# the place where they are registered.
+
+
+def _this_machine() -> Any:
+    from statecfg.remote.machine.real import RealMachine
+
+    return RealMachine()
+
+
+def _declare(node_type: Any, args: Sequence[Any], attrs: Mapping[str, Any], frame: FrameType | None) -> Any:
+    from statecfg.graph.declare import declare
+
+    _above.declare = declare  # a large definition calls it often
+    return declare(node_type, args, attrs, frame)
+
+
+def _merge_graphs(*graphs: Any) -> Any:
+    from statecfg.graph.graph import merge_graphs
+
+    return merge_graphs(*graphs)
+
+
+def _add_validators(module: str, clauses: Mapping[str, Any]) -> None:
+    from statecfg.graph.validators import add_validators
+
+    add_validators(module, clauses)
+
+
+def _load_node_type(name: str, frame: FrameType | None) -> Any:
+    from statecfg.dialects.node_types import load_node_type
+
+    return load_node_type(name, frame)
+
+
+def _report_twice(names: Iterable[str], directory: str) -> None:
+    from statecfg.graph.registry import report_twice
+
+    report_twice(names, directory)
+
+
+def _renamed(former: str, name: str) -> None:
+    from statecfg.problems.former_names import warn_of_former
+
+    warn_of_former(former, name)
+
+
+_above.this_machine = _this_machine
+_above.declare = _declare
+_above.merge_graphs = _merge_graphs
+_above.add_validators = _add_validators
+_above.load_node_type = _load_node_type
+_above.report_twice = _report_twice
+_above.renamed = _renamed  # type: ignore[method-assign]  # a host keeps the method, which does nothing

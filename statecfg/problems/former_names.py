@@ -9,7 +9,7 @@ _warned: set[tuple[str, str]] = set()
 
 
 def warn_of_former(former: str, name: str) -> None:
-    """Warn that a file uses a former name. What the file calls must call `names.renamed`, which calls this."""
+    """Warn that a file uses a former name. What the file calls must call `above.renamed`, which calls this."""
     frame = sys._getframe(3)
     warn_at(former, name, frame.f_code.co_filename, frame.f_lineno)
 

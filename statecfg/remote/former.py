@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from statecfg.remote.graph.above import above
 
 # Each of these modules has the names that it had in 0.3.0, wherever they are now.
 MOVED = {
@@ -21,7 +21,7 @@ def warn(name: str, elsewhere: str = "") -> None:
     :param name: the full name until 0.3
     :param elsewhere: a sentence about those of its names that the new module lacks
     """
-    if "__version__" not in vars(sys.modules["statecfg"]):
+    if not hasattr(above, "declare"):
         return  # on a host, where no user would see it
     import warnings
 

@@ -272,7 +272,7 @@ def _public_names() -> str:
     """
     prefix = "statecfg.remote."
     names: dict[str, list[str]] = {}
-    for name, home in sorted({**statecfg._HOMES, **statecfg._CALLED}.items()):
+    for name, home in sorted(statecfg._HOMES.items()):
         if home.startswith(prefix) and home != _TYPES:
             names.setdefault(home.removeprefix(prefix), []).append(name)
     lists = {home: " ".join(here) for home, here in names.items()}

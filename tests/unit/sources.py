@@ -65,8 +65,7 @@ SUB_PACKAGES = (
 # Directories of packages with files that the code reads as data. They contain no modules.
 DATA = ("hooks.shipped", "server.static")
 # The package `statecfg` contains only a table of names. An import of a name is an import of its module in the table.
-TABLE = {**statecfg._HOMES, **statecfg._CALLED}
-NAMES = "statecfg.remote.graph.names"  # the module that defines `named`
+TABLE = statecfg._HOMES
 FILES = sorted(path for path in ROOT.rglob("*.py")) + sorted((ROOT / "resources").rglob("*.py"))
 FILES = sorted({path.resolve(): path for path in FILES}.values())
 
@@ -162,18 +161,27 @@ def imported(path: Path, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
             yield named(node.args[0]), node.lineno
 
 
-@functools.cache
-def called_by_name(path: Path) -> tuple[tuple[str, int], ...]:
-    """Return each name that a file looks up in `statecfg` with `named`, and its line."""
-    imported = [item.name for node in nodes(path, ast.ImportFrom) for item in node.names if is_names(node)]
-    if "named" not in imported and module_name(path) != NAMES:
-        return ()
-    found = [node for node in nodes(path, ast.Call) if dotted(node.func) in ("named", "_named")]
-    return tuple((named(node.args[0]), node.lineno) for node in found)
+def looked_up(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield each loaded module that a file uses without an import, and the line; "" for a name that it computes."""
+    for node in nodes(path, ast.Subscript, ast.Call, ast.Attribute):
+        if isinstance(node, ast.Subscript) and dotted(node.value).endswith("sys.modules"):
+            if dotted(node.slice) != "__name__":
+                yield named(node.slice), node.lineno
+        elif isinstance(node, ast.Call) and dotted(node.func).endswith(("sys.modules.get", "sys.modules.pop")):
+            yield named(node.args[0]), node.lineno
+        elif isinstance(node, ast.Call) and dotted(node.func) == "getattr" and dotted(node.args[0]) == "statecfg":
+            yield "statecfg", node.lineno
+        elif isinstance(node, ast.Call) and dotted(node.func).endswith("import_module"):
+            if named(node.args[0]) == "statecfg":
+                yield "statecfg", node.lineno
+        elif isinstance(node, ast.Attribute) and dotted(node.value) == "statecfg" and node.attr in TABLE:
+            yield TABLE[node.attr], node.lineno
 
 
-def is_names(node: ast.ImportFrom) -> bool:
-    return node.module == NAMES
+def registered(path: Path) -> set[str]:
+    """Return the names of the functions that a file registers for lower floors, in `remote.graph.above`."""
+    stored = (node for node in nodes(path, ast.Attribute) if isinstance(node.ctx, ast.Store))
+    return {node.attr for node in stored if dotted(node.value) in ("above", "_above")}
 
 
 def dotted(node: ast.expr) -> str:

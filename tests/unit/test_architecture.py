@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import statecfg
 from statecfg.remote.graph import names
+from statecfg.remote.graph.above import Above
 from statecfg.run import bundle
 from tests import ROOT as CHECKOUT
 from tests.each import each
@@ -23,19 +23,19 @@ from tests.unit.sources import (
     MODULES,
     ROOT,
     SOURCES,
-    TABLE,
     TRAVELS,
     absolute,
     all_imports,
     by_type,
-    called_by_name,
     dotted,
     imports,
+    looked_up,
     module_name,
     nodes,
     parsed,
     part,
     part_of,
+    registered,
     run_time,
     shown,
     walk,
@@ -63,20 +63,6 @@ HOMES = {
     "ansible": r"playbook/ansible_modules\.py",
     "sqlalchemy": r"store/.*\.py",
 }
-# The only calls from a lower floor to a higher one. They look up a name in `statecfg` when they run, because the code
-# above must be loaded at that moment: `import statecfg` loads nothing, and a host has only some of these names.
-CALLED_ABOVE = {
-    "RealMachine": "the Borg document's `fn` acts on the machine that it runs on",
-    "add_installed_node_types": "only the controller searches installed packages for a node type",
-    "add_validators": "a node type with validators is loaded on hosts too, which have no validators",
-    "declare": "to call a node type declares a node, which hosts never do",
-    "load_module": "only the controller loads Hy, and only for a node type written in Hy",
-    "merge_graphs": "a Hy node type may merge graphs, which hosts never do",
-    "no_node_type_in": "errors of node types have a place and a fix on the controller only",
-    "report_twice": "errors of node types have a place and a fix on the controller only",
-    "unknown_node_type": "errors of node types have a place and a fix on the controller only",
-    "warn_of_former": "only the controller warns of former names",
-}
 # Files that import modules whose names they compute. The test of floors can't follow these imports.
 COMPUTED = {
     "__init__.py": "the public names load their modules on first use",
@@ -87,7 +73,6 @@ COMPUTED = {
     "remote/graph/sha256.py": "a module of Python, whose name depends on its version",
     "remote/run/management.py": "loads the node types of orphans, which the controller sends by name",
     "remote/session.py": "loads the node types of the run, which the controller sends by name",
-    "resources/__init__.py": "loads a node type by its name",
     "transport/__init__.py": "each transport loads its own module of this room",
 }
 FOREIGN = {"store/marks.py", "remote/units/context.py"}  # tasks of entities, and units of juju, have other statuses
@@ -118,12 +103,48 @@ def test_a_file_imports_only_from_its_floor_and_lower_ones() -> None:
     assert not above
 
 
-def test_only_a_few_explained_calls_reach_a_higher_floor() -> None:
-    """`named` looks up a name in the table of `statecfg`. Python's imports don't show such a call."""
-    found = [(path, name) for path in FILES for name, _ in called_by_name(path)]
-    assert set(statecfg._CALLED) <= {name for _, name in found} <= set(TABLE)
-    above = {name for path, name in found if FLOORS[part(TABLE[name])] > FLOORS[part_of(path)]}
-    assert above == set(CALLED_ABOVE)
+def test_a_file_looks_up_nothing_on_a_higher_floor() -> None:
+    """A look-up in `sys.modules`, or in the table of `statecfg`, is an import that the other tests can't see.
+
+    The package `statecfg` itself is above all floors. The code for hosts does not import it as a whole either, and
+    computes no name of a module that it looks up. `user_code` reads the signature of a public function that a user's
+    code called, for an error message.
+    """
+    above = [
+        f"{shown(path)}:{line} ({part_of(path)}) looks up {module or 'a module whose name it computes'}"
+        for path in SOURCES
+        if shown(path) != "playbook/user_code.py"
+        for module, line in looked_up(path)
+        if module == "statecfg"
+        or (not module and path in TRAVELS)
+        or (module.startswith("statecfg.") and FLOORS[part(module)] > FLOORS[part_of(path)])
+    ]
+    assert not above
+    assert [shown(path) for path in TRAVELS for module, _ in all_imports(path) if module == "statecfg"] == []
+
+
+@each(
+    ("code", "found"),
+    [
+        ("getattr(sys.modules['statecfg'], name)", "statecfg"),
+        ("_sys.modules['statecfg.graph.declare'].declare", "statecfg.graph.declare"),
+        ("sys.modules.get(name)", ""),
+        ("getattr(statecfg, name)", "statecfg"),
+        ("getattr(import_module('statecfg'), name)", "statecfg"),
+        ("statecfg.merge_graphs(*graphs)", "statecfg.graph.graph"),
+        ("statecfg.__file__, sys.modules[__name__], 'hashlib' in sys.modules", None),
+    ],
+)
+def test_looked_up_finds_modules_that_are_not_imported(code: str, found: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "code.py"
+    path.write_text(code)
+    assert [module for module, _ in looked_up(path)] == ([] if found is None else [found])
+
+
+def test_higher_floors_register_what_lower_ones_call() -> None:
+    """`import statecfg` registers all of it on the controller. A host has only the machine, which registers itself."""
+    registering = {shown(path): registered(path) for path in FILES if registered(path)}
+    assert registering == {"__init__.py": set(Above.__annotations__), "remote/machine/real.py": {"this_machine"}}
 
 
 def test_only_a_few_explained_imports_have_computed_names() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
-from statecfg.remote.graph.acting import present_machine
+from statecfg.remote.graph.above import above
+from statecfg.remote.graph.acting import present
 from statecfg.remote.graph.hy_lines import attribute
 from statecfg.remote.graph.model import Keyword
-from statecfg.remote.graph.names import named
 from statecfg.remote.graph.nodetype import REGISTRY, NodeType, Schema, register
 from statecfg.remote.graph.ops import Op
 
@@ -69,9 +69,8 @@ def node_function(function: Callable[..., Any], parameters: Sequence[str]) -> Ca
 
 def make_validators(module: str, clauses: Mapping[str, Sequence[Clause]]) -> None:
     """Add validators to a module's node types, by attribute; on a host, do nothing."""
-    add = named("add_validators")
-    if add is not None:
-        add(module, {attribute(name): more for name, more in clauses.items()})
+    if above.add_validators is not None:
+        above.add_validators(module, {attribute(name): more for name, more in clauses.items()})
 
 
 def method(node_type: Union[str, NodeType[...]], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,17 +98,21 @@ def shell(machine: Any) -> Callable[..., Any]:
 
 def merge_graphs(*graphs: Any) -> Any:
     """Merge graphs into one with `statecfg.graph.graph.merge_graphs`. This works only on the controller."""
-    return named("merge_graphs")(*graphs)
+    return above.merge_graphs(*graphs)
 
 
 def spit(path: str, content: Union[str, bytes]) -> Any:
     """Write `content` to `path` on the machine of the current action, or on this machine outside of an action."""
-    return present_machine().spit(path, content)
+    return _machine().spit(path, content)
 
 
 def slurp(path: str) -> Any:
     """Return the text of a file on the machine of the current action, or on this machine outside of an action."""
-    return present_machine().slurp(path)
+    return _machine().slurp(path)
+
+
+def _machine() -> Any:
+    return getattr(present, "machine", None) or above.this_machine()
 
 
 def zipmap(keys: Sequence[Any], values: Sequence[Any]) -> Mapping[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
+from statecfg.remote.graph.above import above
 from statecfg.remote.graph.errors import StatecfgError
-from statecfg.remote.graph.names import named
 from statecfg.remote.graph.sha256 import sha256
 
 JsonMap = Mapping[str, Any]
@@ -292,11 +292,7 @@ class Action(Record):
     @property
     def fn(self) -> Callable[[], Any]:
         """The Borg document's function without arguments, which acts on the machine that it runs on."""
-
-        def act() -> Any:
-            return self.function(named("RealMachine")())
-
-        return act
+        return lambda: self.function(above.this_machine())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Action) and (self.op, self.args) == (other.op, other.args)

@@ -1,14 +1,11 @@
 """The names that both halves share: outcomes, statuses, states, modes and events. Reports and stores contain them.
 
 The names of events that only the controller knows are in `events`, which no host needs.
-
-`named` finds the names that only the controller has.
 """
 
 from __future__ import annotations
 
-import sys
-from typing import Any, Final
+from typing import Final
 
 
 class Outcome:
@@ -111,13 +108,3 @@ class ResourceEvent:
     FINALIZE: Final = "finalize"
     POST_DELETE: Final = "post-delete"
     ALL: Final = (PRE_RECONCILE, POST_CREATE, POST_UPDATE, PRE_DELETE, FINALIZE, POST_DELETE)
-
-
-def named(name: str) -> Any:
-    """Return the public object of this name from `statecfg/__init__.py`; None on a host that lacks it."""
-    return getattr(sys.modules["statecfg"], name, None)
-
-
-def renamed(former: str, name: str) -> None:
-    """Warn, on the controller, that the caller's caller uses a former name."""
-    (named("warn_of_former") or zip)(former, name)  # `zip` does nothing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from statecfg.remote.graph.names import named, renamed
+from statecfg.remote.graph.above import above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class NodeType(Generic[P]):
 
         :raises statecfg.problems.InvalidInput: if an argument or attribute is wrong
         """
-        return named("declare")(self, args, attrs, sys._getframe(1))
+        return above.declare(self, args, attrs, sys._getframe(1))
 
     def check(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register the check: it compares a node with the host and returns the actions that are needed.
@@ -110,7 +110,7 @@ class NodeType(Generic[P]):
 
     def claims(self, function: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
         """Call `identity`. Node types written for 0.3 use this name, which will be removed in 1.0."""
-        renamed("NodeType.claims", "NodeType.identity")
+        above.renamed("NodeType.claims", "NodeType.identity")
         return self.identity(function)
 
     def needs(self, function: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:

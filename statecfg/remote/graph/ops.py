@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from statecfg.remote.graph.above import above
 from statecfg.remote.graph.model import Action, Maker
-from statecfg.remote.graph.names import renamed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ else:
         `turn` is the name of `mutex` until 0.3.
         """
         if turn is not None:
-            renamed("op(turn=…)", "op(mutex=…)")
+            above.renamed("op(turn=…)", "op(mutex=…)")
         if function is not None:
             return Op(function)
         return lambda body: Op(body, name, mutex or turn, batch, quick=quick)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
+from statecfg.remote.graph.above import above
 from statecfg.remote.graph.model import Blob
-from statecfg.remote.graph.names import renamed
 from statecfg.remote.machine.paths import normal
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.world import Entries, Fields, Probe, Stat
@@ -78,11 +78,11 @@ class InMemory(Planned):
         return "root", "root"
 
     def settled(self, path: str) -> bool:
-        renamed("World.settled", "World.is_known")
+        above.renamed("World.settled", "World.is_known")
         return self.is_known(path)
 
     def table(self, name: str) -> Entries:
-        renamed("World.table", "World.facet")
+        above.renamed("World.table", "World.facet")
         return self.facet(name)
 
 
@@ -103,7 +103,7 @@ class MemoryMachine(InMemory):
         tables: Optional[Mapping[str, Entries]] = None,
     ) -> None:
         if tables is not None:
-            renamed("MemoryMachine(tables=…)", "MemoryMachine(facets=…)")
+            above.renamed("MemoryMachine(tables=…)", "MemoryMachine(facets=…)")
         InMemory.__init__(self, Nothing(facets or tables, probes))
         for path, content in (files or {}).items():
             above = normal(path).rsplit("/", 1)[0]

@@ -8,6 +8,7 @@ import stat as st
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
+from statecfg.remote.graph.above import above
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.names import ActionStatus
 from statecfg.remote.graph.nodetype import FACETS
@@ -391,3 +392,6 @@ class RealMachine(Machine):
             return acting_on(self, function)
         finally:
             self.facets.forget(ANYTHING)
+
+
+above.this_machine = RealMachine
