@@ -6,7 +6,7 @@ import posixpath
 from typing import Unpack
 
 from statecfg import AbsolutePath, Action, ActionSpec, Attrs, HostNode, NodeOptions, PublicLine, World, node_type
-from statecfg.resources.shared import file_capabilities, paths, records, xattrs
+from statecfg.resources.shared import file_capabilities, paths, xattrs
 
 
 @node_type
@@ -65,13 +65,13 @@ def check(node: HostNode, world: World) -> list[Action]:
 
 
 @capabilities.remember
-def remember(node: HostNode, world: World) -> records.ValueMemory:
+def remember(node: HostNode, world: World) -> xattrs.ValueMemory:
     """Record the present capabilities."""
     return xattrs.remember(node, world, "capabilities", xattrs.FIELD)
 
 
 @capabilities.undo
-def undo(node: HostNode, memory: records.ValueMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: xattrs.ValueMemory, world: World) -> ActionSpec:
     """Restore the former capabilities."""
     back = xattrs.set_capabilities(node.attrs["path"], memory["value"])
     return xattrs.undo(node, memory, world, "capabilities", xattrs.FIELD, _value(node), back)

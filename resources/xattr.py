@@ -7,7 +7,7 @@ import re
 from typing import Unpack
 
 from statecfg import AbsolutePath, Action, ActionSpec, Attrs, HostNode, NodeOptions, PublicLine, World, node_type
-from statecfg.resources.shared import paths, records, xattrs
+from statecfg.resources.shared import paths, xattrs
 
 FILE_TYPES = ("file", "directory")
 
@@ -76,13 +76,13 @@ def check(node: HostNode, world: World) -> list[Action]:
 
 
 @xattr.remember
-def remember(node: HostNode, world: World) -> records.ValueMemory:
+def remember(node: HostNode, world: World) -> xattrs.ValueMemory:
     """Record the present value."""
     return xattrs.remember(node, world, "xattrs", node.attrs["name"])
 
 
 @xattr.undo
-def undo(node: HostNode, memory: records.ValueMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: xattrs.ValueMemory, world: World) -> ActionSpec:
     """Restore the former value."""
     back = xattrs.set_xattr(node.attrs["path"], node.attrs["name"], memory["value"])
     return xattrs.undo(node, memory, world, "xattrs", node.attrs["name"], _value(node), back)

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine import access_lists
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import paths
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class AclMemory(TypedDict):
+        """The memory of an `acl`: the entries for users and groups, such as ``user:deploy:r-x``."""
+
+        entries: list[str]
+
 
 _ENTRY = re.compile(r"(default:)?(user|group):([^:\s]+):([r-]?[w-]?[x-]?)\Z")
 _BITS = {"r": 4, "w": 2, "x": 1, "-": 0}
@@ -87,13 +97,13 @@ def _check_mask(path: str, stat: Stat, who: str, allowed: int) -> None:
         raise CheckError("%s has mode %04o, which limits %s:%s to %s; a mode with %s for the group allows it" % limited)
 
 
-def remember(node: Node, world: World) -> records.AclMemory:
+def remember(node: Node, world: World) -> AclMemory:
     """Record the present entries."""
     stat = world.stat(node.attrs["path"])
     return {"entries": texts(present(stat)) if stat is not None else []}
 
 
-def undo(node: Node, memory: records.AclMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: AclMemory, world: World) -> ActionSpec:
     """Give the entries that the node set or removed their former permissions. Others stay as they are now."""
     attrs, path = node.attrs, node.attrs["path"]
     stat, was = world.stat(path), parsed(memory["entries"])

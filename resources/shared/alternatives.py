@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records, system_records
+from statecfg.resources.shared import paths, records
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class AlternativeMemory(TypedDict):
+        """The memory of an `alternative`."""
+
+        entry: records.Fields | None
+
 
 REGISTERED = "/var/lib/dpkg/alternatives"
 CHOSEN = "/etc/alternatives"
@@ -119,12 +129,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return actions
 
 
-def remember(node: Node, world: World) -> system_records.AlternativeMemory:
+def remember(node: Node, world: World) -> AlternativeMemory:
     """Record the fields of the name."""
     return {"entry": world.entry("alternative", node.attrs["name"])}
 
 
-def undo(node: Node, memory: system_records.AlternativeMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: AlternativeMemory, world: World) -> ActionSpec:
     """Restore mode and choice, and remove the program that the node registered."""
     attrs, was = node.attrs, memory["entry"]
     name, now = attrs["name"], world.entry("alternative", attrs["name"])

@@ -6,11 +6,24 @@ import hashlib
 import io
 import posixpath
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import directories, paths, records, restore, tree
+
+if TYPE_CHECKING:
+    from typing import NotRequired, TypedDict
+
+    class PackedEntry(TypedDict):
+        """An entry of an archive. A `file` has its digest and size, a `symlink` its target."""
+
+        kind: str
+        sha256: NotRequired[str]
+        size: NotRequired[int]
+        executable: NotRequired[bool]
+        target: NotRequired[str]
+
 
 MOST_BYTES = 4 << 30  # of all unpacked files
 MOST_ENTRIES = 50_000
@@ -90,12 +103,12 @@ class Archive:
         linked = getattr(member, "linkname", None)
         return str(linked) if linked is not None else self._file.read(member).decode("utf-8", "surrogateescape")
 
-    def entries(self) -> dict[str, records.PackedEntry]:
+    def entries(self) -> dict[str, PackedEntry]:
         """Return what the archive contains: name → entry, with the digests of files.
 
         :raises ValueError: see `members`
         """
-        found: dict[str, records.PackedEntry] = {}
+        found: dict[str, PackedEntry] = {}
         total = 0
         for name, member in self.members().items():
             above = posixpath.dirname(name)
@@ -144,7 +157,7 @@ class Packed(Blob):
 
     __slots__ = ("archive", "name")
 
-    def __init__(self, entry: records.PackedEntry, archive: Archive, name: str) -> None:
+    def __init__(self, entry: PackedEntry, archive: Archive, name: str) -> None:
         Blob.__init__(self, entry["sha256"], entry["size"])
         self.archive, self.name = archive, name
 
@@ -207,7 +220,7 @@ def _executable(member: Any) -> bool:
     return bool(mode & 0o100)
 
 
-def packed(content: Blob, strip: int) -> dict[str, records.PackedEntry]:
+def packed(content: Blob, strip: int) -> dict[str, PackedEntry]:
     """Return what an archive of the project contains.
 
     :raises ValueError: if it can't be unpacked
@@ -219,7 +232,7 @@ def _opened(content: Blob) -> Any:
     return open(content.path, "rb") if content.data is None and content.path else io.BytesIO(content.read())
 
 
-def read(attrs: records.Attrs, world: World) -> dict[str, records.SourceEntry]:
+def read(attrs: records.Attrs, world: World) -> dict[str, tree.SourceEntry]:
     """Return the tree of a node's archive.
 
     :raises CheckError: if the archive can't be unpacked
@@ -239,7 +252,7 @@ def read(attrs: records.Attrs, world: World) -> dict[str, records.SourceEntry]:
             entries = archive.entries()
         except ValueError as problem:
             raise CheckError(f"{path}: {problem}") from None
-    found: dict[str, records.SourceEntry] = {}
+    found: dict[str, tree.SourceEntry] = {}
     for name, entry in (entries or {}).items():
         found[name] = {"kind": entry["kind"]}
         if entry["kind"] == "file":
@@ -291,18 +304,18 @@ def blobs(node: Node, world: World) -> list[Blob]:
     return [content]
 
 
-def remember(node: Node, world: World) -> records.DirectoryMemory:
+def remember(node: Node, world: World) -> directories.DirectoryMemory:
     """Record everything that the archive may replace."""
     return directories.remember(with_tree(node, world), world)
 
 
-def learn(node: Node, memory: records.DirectoryMemory, world: World) -> Mapping[str, Any]:
+def learn(node: Node, memory: directories.DirectoryMemory, world: World) -> Mapping[str, Any]:
     """Record the names of an archive on the host, because the node itself does not have them."""
     return {"source": sorted({*memory["source"], *read(node.attrs, world)})}
 
 
 def undo(
-    node: Node, memory: records.DirectoryMemory, world: World, to_remove: Mapping[str, Node] | None = None
+    node: Node, memory: directories.DirectoryMemory, world: World, to_remove: Mapping[str, Node] | None = None
 ) -> ActionSpec:
     """Restore what the archive replaced, and remove what it brought."""
     restoring = restore.Restore(world, memory, to_remove)

@@ -5,13 +5,26 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import entries, files, paths, records, restore
+from statecfg.resources.shared import entries, files, paths, restore
+
+if TYPE_CHECKING:
+    from statecfg.resources.shared import line_edits
+
+    class AuthorizedKeyMemory(line_edits.LineMemory):
+        """The memory of an `authorized_key`. `made` tells whether the directory of the file was missing."""
+
+        made: bool
+
+    class AuthorizedKeysMemory(files.FileMemory):
+        """The memory of an `authorized_key` with `all_keys`. `made` tells whether the directory was missing."""
+
+        made: bool
 
 
 @op(name="mkdir")
@@ -87,7 +100,7 @@ def _written(whole: Node, nodes: Mapping[str, Node], world: World) -> list[Actio
     return [files.write(path, attrs["content"], 0o600, attrs["owner"], attrs.get("group"))]
 
 
-def remember(node: Node, world: World) -> records.AuthorizedKeyMemory | records.AuthorizedKeysMemory:
+def remember(node: Node, world: World) -> AuthorizedKeyMemory | AuthorizedKeysMemory:
     """Record the lines with the key, and whether the directory is missing. Without a user, the path is empty."""
     user = node.attrs["user"]
     if node.attrs.get("all_keys") is not None and world.entry("users", user) is not None:

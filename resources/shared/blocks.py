@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import lines, records, text_files, utf8
+
+if TYPE_CHECKING:
+
+    class BlockMemory(text_files.TextMemory):
+        """The memory of a `block_in_file`. `block` has the former block with its markers; it is empty without one."""
+
+        begin: str
+        end: str
+        block: list[lines.RemovedLine]
+
 
 MARKER = "# {mark} managed by statecfg: {name}"
 
@@ -54,7 +65,7 @@ def restore_block(
     path: str,
     begin: str,
     end: str,
-    was: list[records.RemovedLine],
+    was: list[lines.RemovedLine],
     last: str | None = None,
     made: bool = False,
 ) -> Result:
@@ -136,7 +147,7 @@ def without_block(text: str, begin: str, end: str) -> str:
     return "".join(some)
 
 
-def restored(text: str, begin: str, end: str, was: Sequence[records.RemovedLine], last: str | None) -> str:
+def restored(text: str, begin: str, end: str, was: Sequence[lines.RemovedLine], last: str | None) -> str:
     """Return the text with the former block, or without the block if there was none (see `restore_block`)."""
     some = lines.split(text)
     found = marker_positions(some, begin, end)
@@ -184,7 +195,7 @@ def edits(node: Node, nodes: Mapping[str, Node], world: World, path: str, stat: 
     return text_files.actions(world, path, stat, node, nodes, edited != text, write)
 
 
-def remember(node: Node, world: World) -> records.BlockMemory:
+def remember(node: Node, world: World) -> BlockMemory:
     """Record the block that the file already contains, with its position."""
     text, memory = text_files.remember(node, world)
     begin, end = markers(node.attrs, node.provides)
@@ -197,7 +208,7 @@ def remember(node: Node, world: World) -> records.BlockMemory:
     return {**memory, "begin": begin, "end": end, "block": block}
 
 
-def undo(node: Node, memory: records.BlockMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: BlockMemory, world: World) -> ActionSpec:
     """Remove the block or put the former one back, unless others have changed its lines since."""
     attrs, path, was, last = node.attrs, memory["path"], memory["block"], memory["last"]
     begin, end = memory["begin"], memory["end"]

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, Stays
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import ANYTHING, Machine, World
 from statecfg.resources.shared import records, restore
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class CommandMemory(TypedDict):
+        """The memory of a `command`. `done` tells whether its result existed before; None if it has no `undo`."""
+
+        done: bool | None
+
 
 FACETS = ("packages", "units", "users", "groups")
 SHELL = "/bin/sh"
@@ -118,12 +128,12 @@ def effect(attrs: records.Attrs) -> records.Effect:
     return {"files": paths, "unknown": [facet for facet in FACETS if declared.get(facet)]}
 
 
-def remember(node: Node, world: World) -> records.CommandMemory:
+def remember(node: Node, world: World) -> CommandMemory:
     """Record whether the result of the command existed before."""
     return {"done": not all(lacking(node.attrs, world)) if node.attrs.get("undo") is not None else None}
 
 
-def undo(node: Node, memory: records.CommandMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: CommandMemory, world: World) -> ActionSpec:
     """Run the `undo` of a command if its guards say that its result exists.
 
     :raises Stays: if the undo needs a secret that the playbook no longer contains

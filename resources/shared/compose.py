@@ -9,14 +9,23 @@ import posixpath
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import SECRETS, Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.resources.shared import compose_services, engines, paths, records
-from statecfg.resources.shared import software_records as memories
 from statecfg.resources.shared.compose_services import LABEL, SERVICES, key
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class ComposeMemory(TypedDict):
+        """The memory of a `compose_project`. `services` had containers before."""
+
+        services: list[str]
+
 
 # Runs a program and prints only its errors: podman-compose prints its commands, with the values of variables.
 QUIET = 'out=$("$@" 2>&1); code=$?; printf "%s\\n" "$out" | grep -i "^error" >&2; exit $code'
@@ -231,13 +240,13 @@ def _change(attrs: records.Attrs, verb: str, services: Sequence[str]) -> Action:
     return change(words(attrs), verb, attrs["name"], list(services), attrs["stop_timeout"])
 
 
-def remember(node: Node, world: World) -> memories.ComposeMemory:
+def remember(node: Node, world: World) -> ComposeMemory:
     """Record which services had containers."""
     engines.require(world, node.attrs["engine"])
     return {"services": sorted(compose_services.of(world, node.attrs["engine"], node.attrs["name"]))}
 
 
-def undo(node: Node, memory: memories.ComposeMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: ComposeMemory, world: World) -> ActionSpec:
     """Remove the containers of a project that the node created. Volumes stay."""
     attrs, project, was = node.attrs, node.attrs["name"], memory["services"]
     engines.require(world, attrs["engine"])

@@ -5,14 +5,30 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import engines, images, records
-from statecfg.resources.shared import software_records as memories
 from statecfg.resources.shared.engines import key
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    Step = tuple[list[str], records.Effect]  # a program, and what it changes
+
+    class ContainerMemory(TypedDict):
+        """The memory of a `container`.
+
+        :ivar state: `running` or `stopped`; None if there was none
+        :ivar foreign: whether statecfg had not created it
+        """
+
+        state: str | None
+        foreign: bool
+
 
 # The options that the label of a container has. A container whose options differ is recreated.
 OPTIONS = (
@@ -64,7 +80,7 @@ def _effect(engine: str, name: str, fields: Mapping[str, object] | None) -> reco
     return {engines.CONTAINERS: {key(engine, name): dict(fields) if fields is not None else None}}
 
 
-def _all(machine: Machine, steps: Sequence[memories.Step]) -> Result:
+def _all(machine: Machine, steps: Sequence[Step]) -> Result:
     """Run programs one after another, until one fails."""
     result: Result = {"status": "ok"}
     for argv, effect in steps:
@@ -98,7 +114,7 @@ def create(
     fields = {**dict.fromkeys(dropped or []), **wanted, "image_id": image_id, "new_values": new_values or None}
     former, temporary = name in (drop or ()), name
     first = [([engine, "rm", "--force", "--", old], _effect(engine, old, None)) for old in drop or () if old != name]
-    steps: list[memories.Step] = []
+    steps: list[Step] = []
     if former:
         temporary = name + NEW
         steps.append(([engine, "stop", "-t", str(stop_timeout), "--", name], {}))
@@ -149,7 +165,7 @@ def rename(machine: Machine, engine: str, name: str, new: str, running: bool, st
     """
     state = {"state": "running" if running else "stopped", "foreign": True}
     effect = {engines.CONTAINERS: {key(engine, name): None, key(engine, new): state}}
-    naming: memories.Step = ([engine, "rename", name, new], effect)
+    naming: Step = ([engine, "rename", name, new], effect)
     if running:
         return _all(machine, [naming, ([engine, "start", "--", new], {})])
     return _all(machine, [([engine, "stop", "-t", str(stop_timeout), "--", name], {}), naming])
@@ -215,13 +231,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [restart(engine, name, attrs["stop_timeout"])] if triggered and attrs["running"] else []
 
 
-def remember(node: Node, world: World) -> memories.ContainerMemory:
+def remember(node: Node, world: World) -> ContainerMemory:
     """Record which container has the name."""
     now = engines.container(world, node.attrs["engine"], node.attrs["name"])
     return {"state": now["state"] if now is not None else None, "foreign": bool(now and now.get("foreign"))}
 
 
-def undo(node: Node, memory: memories.ContainerMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: ContainerMemory, world: World) -> ActionSpec:
     """Remove a container that the node created; bring back one that it replaced."""
     attrs, was = node.attrs, memory["state"]
     engine, name, seconds = attrs["engine"], attrs["name"], attrs.get("stop_timeout") or 10

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import apt_settings, records, system_records
+from statecfg.resources.shared import apt_settings, records
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class DebconfMemory(TypedDict):
+        """The memory of a `debconf`: question → its entry in the facet `debconf`; None if there was none."""
+
+        answers: dict[str, records.Fields | None]
+
 
 PROGRAM = "/usr/bin/debconf-set-selections"
 ANSWERS, PASSWORDS = "/var/cache/debconf/config.dat", "/var/cache/debconf/passwords.dat"
@@ -93,14 +103,14 @@ def installed(world: World, package: str) -> bool:
     return "version" in (world.entry("packages", package) or {})
 
 
-def remember(node: Node, world: World) -> system_records.DebconfMemory:
+def remember(node: Node, world: World) -> DebconfMemory:
     """Record the former answers, except passwords."""
     known = world.facet("debconf")
     names = [*(node.attrs.get("answers") or ()), *(node.attrs.get("passwords") or ())]
     return {"answers": {question: known.get(question) for question in names}}
 
 
-def undo(node: Node, memory: system_records.DebconfMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: DebconfMemory, world: World) -> ActionSpec:
     """Restore the former answers, and remove the questions that did not exist."""
     package, known = node.attrs["package"], world.facet("debconf")
     commands: list[str] = []

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import paths, records, restore, snapshot
+from statecfg.resources.shared import paths, restore, snapshot
+
+if TYPE_CHECKING:
+
+    class DirectoryMemory(snapshot.TreeMemory):
+        """The memory of a `directory`. `above` has the missing parent directories, the nearest first."""
+
+        was: snapshot.PathRecord | None
+        above: list[str]
 
 
 @op
@@ -72,13 +81,13 @@ def blobs(node: Node, world: World) -> list[Blob]:
     return lacking
 
 
-def remember(node: Node, world: World) -> records.DirectoryMemory:
+def remember(node: Node, world: World) -> DirectoryMemory:
     """Record the directory and everything in it that the node may replace or remove."""
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], bool(attrs.get("follow")))
     snap = snapshot.Snapshot(world)
     was, tree = snap.entry(path), attrs.get("tree") or {}
-    inside: dict[str, records.PathRecord] = {}
+    inside: dict[str, snapshot.PathRecord] = {}
     complete = was is None
     if was is not None and was["kind"] == "directory":
         try:
@@ -89,7 +98,7 @@ def remember(node: Node, world: World) -> records.DirectoryMemory:
             complete = bool(tree or attrs.get("purge") or attrs.get("recursive"))
         except LookupError as problem:
             snap.lost.append(f"{problem}: its content is not recorded")
-    memory: records.DirectoryMemory = {
+    memory: DirectoryMemory = {
         "path": path,
         "was": was,
         "above": snapshot.missing_above(world, path),
@@ -100,9 +109,7 @@ def remember(node: Node, world: World) -> records.DirectoryMemory:
     return snap.with_lost(memory)
 
 
-def undo(
-    node: Node, memory: records.DirectoryMemory, world: World, to_remove: Mapping[str, Node] | None = None
-) -> ActionSpec:
+def undo(node: Node, memory: DirectoryMemory, world: World, to_remove: Mapping[str, Node] | None = None) -> ActionSpec:
     """Restore what was there before, directories first. Then remove what the node created, directories last."""
     restoring = restore.Restore(world, memory, to_remove)
     attrs, path, was = node.attrs, memory["path"], memory["was"]

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import records, system_records
+from statecfg.resources.shared import records
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class DiversionMemory(TypedDict):
+        """The memory of a `diversion`."""
+
+        entry: records.Fields | None
+
 
 DATABASE = "/var/lib/dpkg/diversions"
 LOCAL = ":"  # means the administrator, in place of a package
@@ -71,12 +82,12 @@ def _require_free(world: World, path: str, to: str) -> None:
         raise CheckError(f"{to} exists already, and dpkg-divert would not rename {path}: move one of them away")
 
 
-def remember(node: Node, world: World) -> system_records.DiversionMemory:
+def remember(node: Node, world: World) -> DiversionMemory:
     """Record the diversion of the path."""
     return {"entry": world.entry("diversion", node.attrs["path"])}
 
 
-def undo(node: Node, memory: system_records.DiversionMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: DiversionMemory, world: World) -> ActionSpec:
     """Restore the former diversion, or remove the node's."""
     path, was = node.attrs["path"], memory["entry"]
     present = world.entry("diversion", path)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import (
-    package_manager,
-    package_snapshot,
-    package_steps,
-    package_transaction,
-    records,
-    software_records,
-)
+from statecfg.resources.shared import package_manager, package_snapshot, package_steps, package_transaction, records
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class DnfGroupMemory(TypedDict):
+        """The memory of a `dnf_group`. `context` lists all packages, one a line."""
+
+        installed: bool
+        context: Blob
 
 
 @facet("dnf_groups")
@@ -121,13 +123,13 @@ def installed(world: World, name: str) -> str | None:
     return next((group for group in sorted(groups) if name in (group, groups[group]["name"])), None)
 
 
-def remember(node: Node, world: World) -> software_records.DnfGroupMemory:
+def remember(node: Node, world: World) -> DnfGroupMemory:
     """Record whether the group is installed, and all packages."""
     there = installed(world, node.attrs["name"])
     return {"installed": there is not None, "context": Blob.of(package_snapshot.context(world, ()))}
 
 
-def undo(node: Node, memory: software_records.DnfGroupMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: DnfGroupMemory, world: World) -> ActionSpec:
     """Remove a group that was not installed before, or install it again."""
     attrs, group = node.attrs, installed(world, node.attrs["name"])
     if (group is not None) is memory["installed"] or memory["installed"] is not bool(attrs.get("absent")):

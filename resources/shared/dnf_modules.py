@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import ActionSpec, Blob, Node
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import dnf_profiles, package_manager, package_snapshot, records, software_records
+from statecfg.resources.shared import dnf_profiles, package_manager, package_snapshot, records
+
+if TYPE_CHECKING:
+
+    class DnfModuleMemory(dnf_profiles.ProfileMemory):
+        """The memory of a `dnf_module`."""
+
 
 DIRECTORY = "/etc/dnf/modules.d"
 ENABLED, DISABLED = "enabled", "disabled"
@@ -76,15 +82,15 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
     return spec
 
 
-def remember(node: Node, world: World) -> software_records.DnfModuleMemory:
+def remember(node: Node, world: World) -> DnfModuleMemory:
     """Record the stream and the profiles of the module; for profiles also all packages."""
-    memory: software_records.DnfModuleMemory = {"was": world.entry("dnf_modules", node.attrs["name"])}
+    memory: DnfModuleMemory = {"was": world.entry("dnf_modules", node.attrs["name"])}
     if node.attrs.get("profiles"):
         memory["context"] = Blob.of(package_snapshot.context(world, ()))
     return memory
 
 
-def undo(node: Node, memory: software_records.DnfModuleMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: DnfModuleMemory, world: World) -> ActionSpec:
     """Remove the new profiles, and restore the former stream, unless others have chosen another one since."""
     attrs, was, wanted = node.attrs, memory["was"], _wanted(node.attrs)
     spec = dnf_profiles.undo(node, memory, world) if attrs.get("profiles") else ActionSpec()

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import ActionSpec, Node, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import dnf_groups, package_steps, package_transaction, records, software_records
+from statecfg.resources.shared import dnf_groups, package_steps, package_transaction, records
+
+if TYPE_CHECKING:
+    from typing import NotRequired, TypedDict
+
+    from statecfg.remote.graph.model import Blob
+
+    class ProfileMemory(TypedDict):
+        """What the memory of a `dnf_module` needs for its profiles.
+
+        :ivar was: the state and stream of the module; None if there was no choice
+        :ivar context: all packages, one a line, if the node has profiles
+        """
+
+        was: records.Fields | None
+        context: NotRequired[Blob]
 
 
 def installed(entry: records.Fields | None) -> list[str]:
@@ -89,7 +105,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World, present: list[str
     return ActionSpec([change_profiles(attrs["name"], stream, wrong, remove, steps, left)], known_after=known_after)
 
 
-def undo(node: Node, memory: software_records.DnfModuleMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: ProfileMemory, world: World) -> ActionSpec:
     """Remove the new profiles of a stream, or install the removed ones again."""
     attrs, was = node.attrs, memory["was"]
     entry = world.entry("dnf_modules", attrs["name"]) or {}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from statecfg.remote.graph.model import Action, ActionSpec, Node
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import line_edits, paths, records, text_files
+from statecfg.resources.shared import line_edits, paths, text_files
 
 NEW = ("mode", "owner", "group")
 
@@ -55,11 +55,11 @@ def check(wanted: Node, nodes: Mapping[str, Node], world: World, made: bool = Fa
     return line_edits.insertion(world, path, stat, Node(wanted.provides, wanted.type, wanted.requires, attrs), nodes)
 
 
-def remember(wanted: Node, world: World) -> records.LineMemory:
+def remember(wanted: Node, world: World) -> line_edits.LineMemory:
     """Record the lines that the entry may replace."""
     return line_edits.remember(wanted, world)
 
 
-def undo(wanted: Node, memory: records.LineMemory, world: World) -> ActionSpec:
+def undo(wanted: Node, memory: line_edits.LineMemory, world: World) -> ActionSpec:
     """Remove the entry, or restore the one that it replaced. Other changes of the file stay."""
     return line_edits.undo(wanted, memory, world)

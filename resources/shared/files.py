@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths, records, restore, snapshot
+
+if TYPE_CHECKING:
+
+    class FileMemory(snapshot.BackedUp):
+        """The memory of a `file`. `written` tells whether the node had content at its first apply."""
+
+        was: snapshot.PathRecord | None
+        written: bool
+
 
 SMALL = 64 << 10  # bytes
 
@@ -74,7 +83,7 @@ def check_type(path: str, stat: Stat | None, absent: bool) -> None:
         paths.refuse(path, stat, "a file", help)
 
 
-def remember(node: Node, world: World) -> records.FileMemory:
+def remember(node: Node, world: World) -> FileMemory:
     """Record the file. If the node does not set its content, record the content only of a small file."""
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], bool(attrs.get("follow")))
@@ -82,13 +91,13 @@ def remember(node: Node, world: World) -> records.FileMemory:
     written = attrs.get("content") is not None or attrs.get("url") is not None
     written = written and not stays(attrs, world.apparent(path))
     snap = snapshot.Snapshot(world, snapshot.REMEMBERED if written or attrs.get("absent") else snapshot.SMALL)
-    memory: records.FileMemory = {"path": path, "was": snap.entry(path), "written": written}
+    memory: FileMemory = {"path": path, "was": snap.entry(path), "written": written}
     if attrs.get("backup"):
         memory["backup"] = snap.kept(path, attrs["backup"])
     return snap.with_lost(memory) if written or attrs.get("absent") else memory
 
 
-def undo(node: Node, memory: records.FileMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: FileMemory, world: World) -> ActionSpec:
     """Restore the former file, or remove the node's file."""
     attrs = node.attrs
     path, was = memory["path"], memory["was"]

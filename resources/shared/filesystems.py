@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records, system_records
+from statecfg.resources.shared import paths, records
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class FilesystemMemory(TypedDict):
+        """The memory of a `filesystem`: the device, with links followed, and what it contained ("": nothing)."""
+
+        path: str
+        fstype: str
+
 
 TIMEOUT = 3600.0
 BEGINNING = 65536  # bytes; all known signatures are among the first ones
@@ -106,13 +117,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [make_filesystem(path, attrs["fstype"], attrs.get("label"), list(attrs.get("format_options") or ()))]
 
 
-def remember(node: Node, world: World) -> system_records.FilesystemMemory:
+def remember(node: Node, world: World) -> FilesystemMemory:
     """Record the type of the content."""
     path = paths.followed(world, node.attrs["path"])
     return {"path": path, "fstype": content(world, path)[0] if world.stat(path) is not None else ""}
 
 
-def undo(node: Node, memory: system_records.FilesystemMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: FilesystemMemory, world: World) -> ActionSpec:
     """Change nothing, and report that a new file system stays."""
     path = memory["path"]
     if memory["fstype"] or world.stat(path) is None:

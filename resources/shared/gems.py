@@ -6,14 +6,27 @@ import os
 import posixpath
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import paths, records
-from statecfg.resources.shared import software_records as memories
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class GemMemory(TypedDict):
+        """The memory of a `gem`.
+
+        :ivar versions: the versions that were installed before
+        :ivar installed: the versions that the node installed
+        """
+
+        versions: list[str]
+        installed: list[str]
+
 
 # The directories of gems, each with its directory of programs: Ruby's, and the user's.
 _DIRECTORIES = "puts Gem.default_dir, Gem.bindir(Gem.default_dir), Gem.user_dir, Gem.bindir(Gem.user_dir)"
@@ -140,12 +153,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return actions
 
 
-def remember(node: Node, world: World) -> memories.GemMemory:
+def remember(node: Node, world: World) -> GemMemory:
     """Record the installed versions."""
     return {"versions": installed(world, node.attrs["name"], directories(node.attrs, world)[0]), "installed": []}
 
 
-def learn(node: Node, memory: memories.GemMemory, world: World) -> Mapping[str, Any]:
+def learn(node: Node, memory: GemMemory, world: World) -> Mapping[str, Any]:
     """Record the versions that the node installed."""
     attrs = node.attrs
     if attrs.get("absent"):
@@ -155,7 +168,7 @@ def learn(node: Node, memory: memories.GemMemory, world: World) -> Mapping[str, 
     return {"installed": sorted({*memory["installed"], *new} - {*memory["versions"]})}
 
 
-def undo(node: Node, memory: memories.GemMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: GemMemory, world: World) -> ActionSpec:
     """Remove the versions that the node installed, and install those that it removed."""
     attrs, was = node.attrs, memory["versions"]
     where = directories(attrs, world)

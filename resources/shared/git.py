@@ -6,12 +6,29 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.resources.shared import paths, records
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class CheckoutMemory(TypedDict):
+        """The memory of a `git_checkout`: the former commit, branch and repository; "" for none.
+
+        :ivar exists: whether the directory existed
+        """
+
+        path: str
+        exists: bool
+        commit: str
+        branch: str
+        url: str
+
 
 COMMIT = re.compile(r"[0-9a-f]{40}\Z")
 SHOWN = 3  # changed files that a message names
@@ -256,7 +273,7 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def remember(node: Node, world: World) -> records.CheckoutMemory:
+def remember(node: Node, world: World) -> CheckoutMemory:
     """Record what was checked out."""
     path, user = node.attrs["path"], node.attrs.get("user")
     present = found(path, world, user)
@@ -266,7 +283,7 @@ def remember(node: Node, world: World) -> records.CheckoutMemory:
     return {"path": path, "exists": True, "commit": present.commit, "branch": present.branch, "url": present.url}
 
 
-def undo(node: Node, memory: records.CheckoutMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: CheckoutMemory, world: World) -> ActionSpec:
     """Check out what was checked out before, or remove the checkout. One with changed or new files stays."""
     attrs, path, user = node.attrs, memory["path"], node.attrs.get("user")
     present = found(path, world, user, True)

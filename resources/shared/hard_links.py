@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import ActionSpec, CheckError, Node, required
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine import hard_links
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import paths, records, restore, snapshot, tree
+from statecfg.resources.shared import paths, restore, snapshot, tree
+
+if TYPE_CHECKING:
+    from statecfg.resources.shared import links
+
+    class HardLinkMemory(links.LinkMemory):
+        """The memory of a `hard_link`. `linked` tells whether the path was a name of the target already."""
+
+        linked: bool
+
 
 CREATING = ("file", "download", "hard_link")  # node types that create a file at their path
 
@@ -66,18 +76,18 @@ def require_one_device(world: World, path: str, target: str) -> None:
         raise CheckError(f"{path} and its target are on different file systems; use a symlink or a file")
 
 
-def remember(node: Node, world: World) -> records.HardLinkMemory:
+def remember(node: Node, world: World) -> HardLinkMemory:
     """Record what is at the path, and whether it is the target already."""
     attrs = node.attrs
     snap = snapshot.Snapshot(world)
     stat, linked = world.stat(attrs["path"]), False
     if stat is not None and attrs.get("target") is not None:
         linked = same(stat, world.stat(attrs["target"]))
-    memory: records.HardLinkMemory = {"path": attrs["path"], "was": snap.entry(attrs["path"]), "linked": linked}
+    memory: HardLinkMemory = {"path": attrs["path"], "was": snap.entry(attrs["path"]), "linked": linked}
     return snap.with_lost(memory)
 
 
-def undo(node: Node, memory: records.HardLinkMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: HardLinkMemory, world: World) -> ActionSpec:
     """Restore what was there before, or remove the link."""
     restoring = restore.Restore(world, memory)
     attrs, path, was = node.attrs, memory["path"], memory["was"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, Node
 from statecfg.remote.graph.nodetype import facet
@@ -10,6 +11,14 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import drop_ins, files, records
+
+if TYPE_CHECKING:
+
+    class HostNameMemory(files.FileMemory):
+        """The memory of a `hostname`. `name` is the name in the running kernel."""
+
+        name: str
+
 
 FILE = "/etc/hostname"
 
@@ -36,12 +45,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return drop_ins.check(node, nodes, world) + ([] if _present(world) == name else [set_name(name)])
 
 
-def remember(node: Node, world: World) -> records.HostNameMemory:
+def remember(node: Node, world: World) -> HostNameMemory:
     """Record the file and the running name."""
     return {**files.remember(node, world), "name": _present(world)}
 
 
-def undo(node: Node, memory: records.HostNameMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: HostNameMemory, world: World) -> ActionSpec:
     """Restore the file and the running name."""
     spec, present = files.undo(node, memory, world), _present(world)
     if present == node.attrs["name"] != memory["name"]:

@@ -162,7 +162,7 @@ def effect(attrs: records.Attrs) -> records.Effect:
     return commands.effect({"effects": attrs.get("effects") or {}})
 
 
-def remember(node: Node, world: World) -> records.CommandMemory:
+def remember(node: Node, world: World) -> commands.CommandMemory:
     """Record whether the guard said before that the request was not needed."""
     attrs = node.attrs
     if attrs.get("undo") is None or attrs.get("unless") is None:
@@ -173,7 +173,7 @@ def remember(node: Node, world: World) -> records.CommandMemory:
         return {"done": None}
 
 
-def undo(node: Node, memory: records.CommandMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: commands.CommandMemory, world: World) -> ActionSpec:
     """Send the request that reverts, if the guard says that the result exists.
 
     :raises Stays: if it needs a secret that the playbook no longer contains

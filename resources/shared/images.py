@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, required
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import engines, records
-from statecfg.resources.shared import software_records as memories
 from statecfg.resources.shared.engines import key
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class ImageMemory(TypedDict):
+        """The memory of a `container_image`.
+
+        :ivar id: the image that had the name before
+        :ivar new: the image that the node brought
+        """
+
+        id: str | None
+        new: str | None
 
 
 def full(name: str, engine: str) -> str:
@@ -129,19 +141,19 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [load(engine, image, archive, timeout)]
 
 
-def remember(node: Node, world: World) -> memories.ImageMemory:
+def remember(node: Node, world: World) -> ImageMemory:
     """Record which image has the name."""
     now = present(world, node.attrs["engine"], node.attrs["name"])
     return {"id": now["id"] if now is not None else None, "new": None}
 
 
-def learn(node: Node, memory: memories.ImageMemory, world: World) -> Mapping[str, Any]:
+def learn(node: Node, memory: ImageMemory, world: World) -> Mapping[str, Any]:
     """Record the image that the node brought."""
     now = present(world, node.attrs["engine"], node.attrs["name"])
     return {"new": now["id"] if now is not None and now["id"] != memory["id"] else memory["new"]}
 
 
-def undo(node: Node, memory: memories.ImageMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: ImageMemory, world: World) -> ActionSpec:
     """Remove an image that the node brought, unless containers use it; restore the name of the former one."""
     engine, image = node.attrs["engine"], full(node.attrs["name"], node.attrs["engine"])
     was, now = memory["id"], present(world, engine, image)

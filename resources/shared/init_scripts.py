@@ -9,13 +9,24 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import records, unit_health, unit_states
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class ScriptMemory(TypedDict, total=False):
+        """What the memory of a `service` needs on hosts without systemd. It is empty if there was no such unit."""
+
+        active: str | None
+        enabled: str | None
+        level: str
+
 
 Steps = Callable[[Mapping[str, Any], unit_states.UnitState, bool], "list[Action]"]
 OPENRC, SYSV = "OpenRC", "System V"
@@ -162,7 +173,7 @@ def drop_links(machine: Machine, unit: str, level: str) -> Result:
     return machine.run(argv, {"units": {unit: {"enabled": "disabled"}}}, timeout=unit_states.TIMEOUT)
 
 
-def remember(world: World, unit: str) -> records.UnitMemory:
+def remember(world: World, unit: str) -> ScriptMemory:
     """Return what `unit_steps.remember` can't: the runlevel of OpenRC, or that System V links do not exist."""
     level = (world.entry("units", unit) or {}).get("level")
     if level is None and system(world) == SYSV and not has_links(world, unit):
@@ -171,7 +182,7 @@ def remember(world: World, unit: str) -> records.UnitMemory:
 
 
 def undo(
-    attrs: records.Attrs, memory: records.UnitMemory, world: World, state: unit_states.UnitState, steps: Steps
+    attrs: records.Attrs, memory: ScriptMemory, world: World, state: unit_states.UnitState, steps: Steps
 ) -> ActionSpec:
     """Restore a service's state, as far as the node sets it.
 

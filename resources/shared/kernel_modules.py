@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import drop_ins, files, paths, records, system_records
+from statecfg.resources.shared import drop_ins, files, paths, records
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class KernelModuleMemory(TypedDict):
+        """The memory of a `kernel_module`: whether it was loaded, and its two files."""
+
+        loaded: bool
+        boot: files.FileMemory
+        options: files.FileMemory
+
 
 BOOT, OPTIONS = "/etc/modules-load.d/%s.conf", "/etc/modprobe.d/%s.conf"
 HEADER = "# Managed by statecfg.\n"
@@ -129,7 +140,7 @@ def _users(world: World, name: str) -> str:
     return ""
 
 
-def remember(node: Node, world: World) -> system_records.KernelModuleMemory:
+def remember(node: Node, world: World) -> KernelModuleMemory:
     """Record both files, and whether the module is loaded."""
     return {
         "loaded": world.entry("module", key(node.attrs["name"])) is not None,
@@ -138,12 +149,12 @@ def remember(node: Node, world: World) -> system_records.KernelModuleMemory:
     }
 
 
-def undo(node: Node, memory: system_records.KernelModuleMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: KernelModuleMemory, world: World) -> ActionSpec:
     """Restore the files, and unload or load the module."""
     attrs, name = node.attrs, node.attrs["name"]
     actions: list[Action] = []
     left: list[str] = []
-    was: Mapping[str, records.FileMemory] = {"boot": memory["boot"], "options": memory["options"]}
+    was: Mapping[str, files.FileMemory] = {"boot": memory["boot"], "options": memory["options"]}
     for which, file in _files(node).items():
         spec = files.undo(file, was[which], world)
         actions, left = [*actions, *spec.actions], [*left, *spec.left]

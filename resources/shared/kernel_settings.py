@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import facet
@@ -10,6 +11,14 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import entries, paths, records
+
+if TYPE_CHECKING:
+    from statecfg.resources.shared import line_edits
+
+    class SysctlMemory(line_edits.LineMemory):
+        """The memory of a `sysctl`. `value` is the running value."""
+
+        value: str | None
 
 
 @facet("sysctl")
@@ -72,14 +81,14 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return actions
 
 
-def remember(node: Node, world: World) -> records.SysctlMemory:
+def remember(node: Node, world: World) -> SysctlMemory:
     """Record the lines of the setting and its running value."""
     running = node.attrs.get("running") is not False and not node.attrs.get("absent")
     present = world.entry("sysctl", node.attrs["name"]) if running else None
     return {**entries.remember(_entry(node), world), "value": present["value"] if present is not None else None}
 
 
-def undo(node: Node, memory: records.SysctlMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: SysctlMemory, world: World) -> ActionSpec:
     """Restore the former line and the former running value. A running value that others have changed stays."""
     attrs, was = node.attrs, memory["value"]
     spec = entries.undo(_entry(node), memory, world)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
 from statecfg.remote.graph.nodetype import NodeType
@@ -16,6 +16,13 @@ from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import lines, records, replacing, restore, snapshot, text_files, utf8
 from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, dotted, equal
+
+if TYPE_CHECKING:
+    from statecfg.resources.shared import replacements
+
+    class KeyMemory(replacements.ReplaceMemory):
+        """The memory of an `ini_key`, `json_key`, `toml_key` or `yaml_key`."""
+
 
 EDITORS: dict[str, Any] = {}  # node type → editor
 
@@ -123,7 +130,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return text_files.actions(world, path, stat, node, nodes, changes, write)
 
 
-def remember(node: Node, world: World) -> records.KeyMemory:
+def remember(node: Node, world: World) -> KeyMemory:
     """Record the file, and apart from it the lines that the node changes: only they belong to the node."""
     text, memory = text_files.remember(node, world)
     snap = snapshot.Snapshot(world)
@@ -133,7 +140,7 @@ def remember(node: Node, world: World) -> records.KeyMemory:
         new = _edited(text, node.type, names(node.type, attrs), attrs.get("value"), bool(attrs.get("absent")))
     except NotEditable:
         new = text
-    found: records.KeyMemory = {
+    found: KeyMemory = {
         **memory,
         "lines": replacing.lines_between(text, new)[0],
         "context": {"file": file},
@@ -141,7 +148,7 @@ def remember(node: Node, world: World) -> records.KeyMemory:
     return snap.with_lost(found)
 
 
-def undo(node: Node, memory: records.KeyMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: KeyMemory, world: World) -> ActionSpec:
     """Put the former lines back, unless others have changed them since."""
     attrs, path, was = node.attrs, memory["path"], memory["context"]["file"]
     form, key, value, absent = node.type, names(node.type, attrs), attrs.get("value"), bool(attrs.get("absent"))

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import lines, records, text_files
+
+if TYPE_CHECKING:
+
+    class LineMemory(text_files.TextMemory):
+        """The memory of a `line_in_file`."""
+
+        lines: list[lines.RemovedLine]
 
 
 @op(mutex="lines")
@@ -57,7 +65,7 @@ def restore_lines(
     machine: Machine,
     path: str,
     line: str | None,
-    was: list[records.RemovedLine],
+    was: list[lines.RemovedLine],
     last: str | None = None,
     made: bool = False,
     one: bool | None = None,
@@ -104,7 +112,7 @@ def insertion(world: World, path: str, stat: Stat | None, node: Node, nodes: Map
 
 
 def restored(
-    text: str, line: str | None, was: list[records.RemovedLine], last: str | None, one: bool | None = None
+    text: str, line: str | None, was: list[lines.RemovedLine], last: str | None, one: bool | None = None
 ) -> str:
     """Return a string with an edit of lines undone (see `restore_lines`)."""
     if line is None:
@@ -112,13 +120,13 @@ def restored(
     return lines.line_undone(text, line, was, last, one)
 
 
-def remember(node: Node, world: World) -> records.LineMemory:
+def remember(node: Node, world: World) -> LineMemory:
     """Record the lines that the node may change, with their positions."""
     text, memory = text_files.remember(node, world)
     return {**memory, "lines": lines.removed_lines(text, node.attrs.get("line"), node.attrs.get("match"))}
 
 
-def undo(node: Node, memory: records.LineMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: LineMemory, world: World) -> ActionSpec:
     """Undo the node's own edit and keep all later changes of the file."""
     attrs, path = node.attrs, memory["path"]
     line = None if attrs.get("absent") else attrs.get("line")

@@ -4,9 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from statecfg.resources.shared import records
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class RemovedLine(TypedDict):
+        """A former line of a file, with its position among the lines that stay.
+
+        :ivar end: its line end
+        :ivar at: the number of other lines before it
+        :ivar above: the nearest other line before it: its text, and how many lines up to it have this text
+        :ivar below: the next other line, in the same form
+        """
+
+        text: str
+        end: str
+        at: int
+        above: Sequence[Any] | None
+        below: Sequence[Any] | None
+
 
 SECRET = re.compile(r"<secret [^<>]*>")  # the ledger stores this in place of a secret
 
@@ -70,14 +87,14 @@ def without_line(text: str, line: str | None = None, match: str | None = None) -
     return "".join(existing for at, existing in enumerate(lines) if at not in matching and bare(existing) != line)
 
 
-def removed_lines(text: str, line: str | None = None, match: str | None = None) -> list[records.RemovedLine]:
+def removed_lines(text: str, line: str | None = None, match: str | None = None) -> list[RemovedLine]:
     """Return the lines that equal `line` or in which `match` is found, each with its position among the other lines."""
     lines = split(text)
     removed = {at for at, text in enumerate(lines) if bare(text) == line}.union(_matching(lines, match))
     return taken_out(lines, removed)
 
 
-def taken_out(lines: Sequence[str], removed: Collection[int]) -> list[records.RemovedLine]:
+def taken_out(lines: Sequence[str], removed: Collection[int]) -> list[RemovedLine]:
     """Return the lines at some positions, each with its position among the other lines."""
     others = [at for at in range(len(lines)) if at not in removed]
     counted: dict[str, int] = {}
@@ -86,11 +103,11 @@ def taken_out(lines: Sequence[str], removed: Collection[int]) -> list[records.Re
         other = bare(lines[at])
         counted[other] = counted.get(other, 0) + 1
         marks[at] = [other, counted[other]]
-    taken: list[records.RemovedLine] = []
+    taken: list[RemovedLine] = []
     for at in sorted(removed):
         before = [index for index in others if index < at]
         after = others[len(before) : len(before) + 1]
-        entry: records.RemovedLine = {
+        entry: RemovedLine = {
             "text": bare(lines[at]),
             "end": line_end(lines[at]),
             "at": len(before),
@@ -107,9 +124,7 @@ def open_end(text: str) -> str | None:
     return lines[-1] if lines and not line_end(lines[-1]) else None
 
 
-def line_undone(
-    text: str, line: str, was: Sequence[records.RemovedLine], last: str | None, one: bool | None = None
-) -> str:
+def line_undone(text: str, line: str, was: Sequence[RemovedLine], last: str | None, one: bool | None = None) -> str:
     """Return the text with the effect of `with_line` undone. Other lines stay as they are.
 
     :param was: the lines that `line` replaced (see `removed_lines`)
@@ -129,7 +144,7 @@ def line_undone(
     return closed(lines, text, last)
 
 
-def put_in(text: str, line: str, was: Sequence[records.RemovedLine]) -> list[int]:
+def put_in(text: str, line: str, was: Sequence[RemovedLine]) -> list[int]:
     """Return the positions of the inserted line. If a secret in it is masked, return all lines that match the rest."""
     lines = split(text)
     if not SECRET.search(line):
@@ -141,7 +156,7 @@ def put_in(text: str, line: str, was: Sequence[records.RemovedLine]) -> list[int
     ]
 
 
-def lines_undone(text: str, was: Sequence[records.RemovedLine], last: str | None) -> str:
+def lines_undone(text: str, was: Sequence[RemovedLine], last: str | None) -> str:
     """Return the text with the effect of `without_line` undone: the missing lines of `was` are back at their positions.
 
     :param was: the removed lines (see `removed_lines`)
@@ -160,7 +175,7 @@ def lines_undone(text: str, was: Sequence[records.RemovedLine], last: str | None
     return closed(lines, "".join(lines), last)
 
 
-def _missing(lines: Sequence[str], was: Sequence[records.RemovedLine]) -> list[records.RemovedLine]:
+def _missing(lines: Sequence[str], was: Sequence[RemovedLine]) -> list[RemovedLine]:
     """Return the former lines that are missing, each as often as it is missing."""
     there = [bare(existing) for existing in lines]
     missing = []
@@ -172,7 +187,7 @@ def _missing(lines: Sequence[str], was: Sequence[records.RemovedLine]) -> list[r
     return missing
 
 
-def position(lines: Sequence[str], entry: records.RemovedLine, was: Sequence[records.RemovedLine]) -> int:
+def position(lines: Sequence[str], entry: RemovedLine, was: Sequence[RemovedLine]) -> int:
     """Return where to insert a former line: after the line that was above it, else before the one that was below it."""
     former = {removed["text"] for removed in was}
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from statecfg.remote.graph.model import ActionSpec, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import records, restore, snapshot
+from statecfg.resources.shared import restore, snapshot
+
+if TYPE_CHECKING:
+
+    class LinkMemory(snapshot.Memory):
+        """The memory of a `symlink`."""
+
+        path: str
+        was: snapshot.PathRecord | None
 
 
 @op
@@ -25,15 +35,15 @@ def link(
     return machine.symlink(path, target, owner=owner, group=group)
 
 
-def remember(node: Node, world: World) -> records.LinkMemory:
+def remember(node: Node, world: World) -> LinkMemory:
     """Record the link, or the file in its place."""
     path = node.attrs["path"]
     snap = snapshot.Snapshot(world)
-    memory: records.LinkMemory = {"path": path, "was": snap.entry(path)}
+    memory: LinkMemory = {"path": path, "was": snap.entry(path)}
     return snap.with_lost(memory)
 
 
-def undo(node: Node, memory: records.LinkMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: LinkMemory, world: World) -> ActionSpec:
     """Restore what was there before, or remove the link."""
     restoring = restore.Restore(world, memory)
     if not node.attrs.get("absent"):

@@ -5,13 +5,28 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import entries, paths, records, system_records
+from statecfg.resources.shared import entries, paths, records
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from statecfg.resources.shared import line_edits
+
+    class LocaleMemory(TypedDict):
+        """The memory of a `locale`: whether the host had it, its line in the list, and the lines of the default."""
+
+        present: bool
+        charset: str
+        listing: line_edits.LineMemory | None
+        defaults: dict[str, line_edits.LineMemory]
+
 
 VARIABLES = (
     "LANG", "LC_ADDRESS", "LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_MESSAGES",
@@ -132,7 +147,7 @@ def _default(node: Node, variable: str, path: str) -> Node:
     return entries.entry(node, path, line, rf"^\s*{variable}\s*=", mode="0644")
 
 
-def remember(node: Node, world: World) -> system_records.LocaleMemory:
+def remember(node: Node, world: World) -> LocaleMemory:
     """Record whether the host has the locale, its line in the list, and the lines of the default."""
     name, file = node.attrs["name"], _file(world)
     listed_here = name not in BUILT_IN and world.stat(LIST) is not None
@@ -145,7 +160,7 @@ def remember(node: Node, world: World) -> system_records.LocaleMemory:
     }
 
 
-def undo(node: Node, memory: system_records.LocaleMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: LocaleMemory, world: World) -> ActionSpec:
     """Restore the lines of the list and of the default, and remove or generate the locale."""
     attrs, name, charset = node.attrs, node.attrs["name"], memory["charset"]
     actions: list[Action] = []

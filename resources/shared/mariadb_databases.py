@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
@@ -10,6 +11,15 @@ from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import mariadb, records
 from statecfg.resources.shared.mariadb import key, literal, name
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class DatabaseMemory(TypedDict):
+        """The memory of a `mariadb_database`."""
+
+        entry: records.Fields | None
+
 
 # Attribute → its words in SQL.
 FIELDS = {"character_set": "CHARACTER SET", "collate": "COLLATE"}
@@ -73,13 +83,13 @@ def content(world: World, socket: str, database: str) -> str:
     return f"{count} tables and views" if count else ""
 
 
-def remember(node: Node, world: World) -> records.EntryMemory:
+def remember(node: Node, world: World) -> DatabaseMemory:
     """Record the defaults of an existing database."""
     mariadb.server(world, node.attrs["socket"])
     return {"entry": world.entry("mariadb", key("database", node.attrs["name"], node.attrs["socket"]))}
 
 
-def undo(node: Node, memory: records.EntryMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: DatabaseMemory, world: World) -> ActionSpec:
     """Remove a database that the node created, unless it has content; restore the defaults of another one."""
     attrs, was, socket, database = node.attrs, memory["entry"], node.attrs["socket"], node.attrs["name"]
     mariadb.server(world, socket)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
@@ -12,6 +13,15 @@ from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import mariadb, records
 from statecfg.resources.shared.mariadb import account, key, literal, name
 from statecfg.resources.shared.paths import nearest
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class PrivilegeMemory(TypedDict):
+        """The memory of a `mariadb_grant`: object → those privileges of the node that the user had."""
+
+        held: dict[str, list[str]]
+
 
 Items = Sequence[Sequence[Sequence[str] | str]]  # objects with privileges
 
@@ -171,14 +181,14 @@ def _both(now: Mapping[str, Iterable[str]], wanted: Sequence[str]) -> dict[str, 
     return {each: words for each, words in found.items() if words}
 
 
-def remember(node: Node, world: World) -> records.GrantMemory:
+def remember(node: Node, world: World) -> PrivilegeMemory:
     """Record which of the privileges the user has already."""
     attrs = node.attrs
     server = mariadb.server(world, attrs["socket"])
     return {"held": _both(held(attrs, world), privileges(attrs, server)) if _exists(attrs, world) else {}}
 
 
-def undo(node: Node, memory: records.GrantMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: PrivilegeMemory, world: World) -> ActionSpec:
     """Revoke the privileges that the node granted, or grant those again that it revoked."""
     attrs, was = node.attrs, memory["held"]
     server = mariadb.server(world, attrs["socket"])

@@ -5,14 +5,24 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import mariadb, records
-from statecfg.resources.shared import software_records as memories
 from statecfg.resources.shared.mariadb import account, key, literal
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class MariadbUserMemory(TypedDict):
+        """The memory of a `mariadb_user`. `login` tells whether the node sets how the user logs in."""
+
+        entry: records.Fields | None
+        login: bool
+
 
 _TLS = {"none": "NONE", "ssl": "SSL", "x509": "X509"}
 _NEW: records.Fields = {"login": [], "locked": False, "max_connections": 0, "tls": "none"}
@@ -135,13 +145,13 @@ def _key(attrs: records.Attrs) -> str:
     return key("user", f"{attrs['name']}@{attrs['host']}", attrs["socket"])
 
 
-def remember(node: Node, world: World) -> memories.MariadbUserMemory:
+def remember(node: Node, world: World) -> MariadbUserMemory:
     """Record the user, without the password."""
     mariadb.server(world, node.attrs["socket"])
     return {"entry": world.entry("mariadb", _key(node.attrs)), "login": bool(_login(node.attrs))}
 
 
-def undo(node: Node, memory: memories.MariadbUserMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: MariadbUserMemory, world: World) -> ActionSpec:
     """Remove a user that the node created, or restore what it changed."""
     attrs, was = node.attrs, memory["entry"]
     who: tuple[str, str, str] = (attrs["name"], attrs["host"], attrs["socket"])

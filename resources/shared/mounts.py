@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import facet
@@ -11,6 +12,15 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import entries, paths, records, systemd
+
+if TYPE_CHECKING:
+    from statecfg.resources.shared import line_edits
+
+    class MountMemory(line_edits.LineMemory):
+        """The memory of a `mount`. `mounted` tells whether something was mounted there."""
+
+        mounted: bool
+
 
 FSTAB = "/etc/fstab"
 TIMEOUT = 120.0
@@ -98,13 +108,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [*lines, *([remount(path)] if lines else [])]
 
 
-def remember(node: Node, world: World) -> records.MountMemory:
+def remember(node: Node, world: World) -> MountMemory:
     """Record the lines of the directory in fstab, and whether something is mounted there."""
     mounted = world.entry("mount", node.attrs["path"]) is not None
     return {**entries.remember(_entry(node), world), "mounted": mounted}
 
 
-def undo(node: Node, memory: records.MountMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: MountMemory, world: World) -> ActionSpec:
     """Unmount what the node mounted, or mount what it unmounted, and restore the line in fstab."""
     attrs, path = node.attrs, node.attrs["path"]
     spec = entries.undo(_entry(node), memory, world)

@@ -5,13 +5,22 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import paths, records
-from statecfg.resources.shared import software_records as memories
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class NpmMemory(TypedDict):
+        """The memory of an `npm_package`. `version` is the installed version; None if it was missing."""
+
+        version: str | None
+
 
 _QUIET = ["--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
 
@@ -99,12 +108,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [_install(attrs, version, was)] if was is None or version not in (None, was) else []
 
 
-def remember(node: Node, world: World) -> memories.NpmMemory:
+def remember(node: Node, world: World) -> NpmMemory:
     """Record the installed version."""
     return {"version": installed(node.attrs, world)}
 
 
-def undo(node: Node, memory: memories.NpmMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: NpmMemory, world: World) -> ActionSpec:
     """Remove a package that the node installed, or restore the former version."""
     attrs, was, now = node.attrs, memory["version"], installed(node.attrs, world)
     if now == was or (attrs.get("absent") and now is not None):

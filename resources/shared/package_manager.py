@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from statecfg.remote.graph.model import Action, CheckError, Node, Unknown
+from statecfg.remote.graph.model import CheckError, Node, Unknown
 from statecfg.remote.graph.nodetype import facet
-from statecfg.remote.graph.ops import Op
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records
 
 if TYPE_CHECKING:  # hosts don't need the protocol
+    from statecfg.remote.graph.model import Action
+    from statecfg.remote.graph.ops import Op
 
     class Manager(Protocol):
         """The functions of a package manager."""

@@ -28,7 +28,7 @@ class Newcomers:
     """
 
     def __init__(self, world: World, to_remove: Mapping[str, Node]) -> None:
-        self.memories: dict[str, records.PackageMemory] = {
+        self.memories: dict[str, package_snapshot.PackageMemory] = {
             node.attrs["name"]: package_snapshot.remembered(node)
             for node in to_remove.values()
             if package_snapshot.newcomer(node)
@@ -259,7 +259,7 @@ def _needed_by(names: list[str]) -> str:
 
 def undo(
     node: Node,
-    memory: records.PackageMemory,
+    memory: package_snapshot.PackageMemory,
     world: World,
     to_remove: Mapping[str, Node] | None = None,
     kept_identities: Container[str] = (),

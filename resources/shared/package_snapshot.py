@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
 from statecfg.remote.graph.ops import op
@@ -13,6 +13,41 @@ from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_transaction, paths, records, restore, snapshot
 from statecfg.resources.shared.package_manager import manager
+
+if TYPE_CHECKING:
+    from typing import NotRequired, TypedDict
+
+    class LearnedPackages(TypedDict, total=False):
+        """What a `package` records after it was installed.
+
+        :ivar brought: the packages that came with it
+        :ivar upgraded: the packages that were upgraded for it → former and new version
+        """
+
+        brought: list[str]
+        upgraded: dict[str, list[str]]
+
+    class PackageMemory(snapshot.Memory, LearnedPackages):
+        """The memory of a `package`.
+
+        :ivar auto: whether it was installed only because other packages needed it
+        :ivar context: the other packages, one line each (see `package_snapshot.context`)
+        :ivar gone: name and version of each package that the node removes
+        :ivar automatic: those of them that were installed only because other packages needed them
+        :ivar files: their configuration files
+        :ivar replaced: name, version and mark (`auto`) of each package that the node may replace
+        """
+
+        entry: records.Fields | None
+        replaced: NotRequired[list[tuple[str, str, bool]]]
+        auto: bool
+        context: Blob
+        gone: NotRequired[list[list[str]]]
+        automatic: NotRequired[list[str]]
+        files: NotRequired[dict[str, snapshot.PathRecord | None]]
+
+    ManagedPackage = tuple[records.Attrs, PackageMemory]
+    """The attributes of a managed `package`, and its memory."""
 
 CONFIGURED = "-"  # instead of a version: only the package's configuration files exist
 
@@ -40,7 +75,7 @@ def context(world: World, brought: Container[str]) -> str:
     return "\n".join(lines)
 
 
-def before(memory: records.PackageMemory) -> dict[str, str]:
+def before(memory: PackageMemory) -> dict[str, str]:
     """Return what was installed before a package: name → version, "" if a ledger of 0.3.0 has only the name."""
     lines = memory["context"].read().decode().split("\n")
     return {name: version for name, _, version in (line.partition(" ") for line in lines)}
@@ -54,10 +89,10 @@ def newcomer(node: Node) -> bool:
     return entry is None or "version" not in entry
 
 
-def remembered(node: Node) -> records.PackageMemory:
+def remembered(node: Node) -> PackageMemory:
     """Return what the ledger remembers of a node that this run removes."""
     memory: Any = node.snapshot if isinstance(node, Orphan) else {}
-    remembered: records.PackageMemory = memory
+    remembered: PackageMemory = memory
     return remembered
 
 
@@ -76,7 +111,7 @@ def needed(needs: Mapping[str, Mapping[str, list[str]]], name: str, soft: bool =
     return names - {name}
 
 
-def along(world: World, name: str, memory: records.PackageMemory) -> set[str]:
+def along(world: World, name: str, memory: PackageMemory) -> set[str]:
     """Return the packages that came with this one and are installed only because others need them."""
     there = before(memory)
     close = {
@@ -86,7 +121,7 @@ def along(world: World, name: str, memory: records.PackageMemory) -> set[str]:
     return {package for package in names if world.entry("automatic", package) and world.entry("packages", package)}
 
 
-def brought_by(world: World, others: Iterable[records.ManagedPackage]) -> set[str]:
+def brought_by(world: World, others: Iterable[ManagedPackage]) -> set[str]:
     """Return the packages that managed nodes installed, and the dependencies that were installed along with them."""
     names: set[str] = set()
     needs = world.facet("dependencies")
@@ -98,7 +133,7 @@ def brought_by(world: World, others: Iterable[records.ManagedPackage]) -> set[st
     return names
 
 
-def learned(world: World, name: str, memory: records.PackageMemory) -> records.LearnedPackages:
+def learned(world: World, name: str, memory: PackageMemory) -> LearnedPackages:
     """Return which packages came with an installed package, and which were upgraded for it."""
     brought = along(world, name, memory)
     if "upgraded" in memory:  # a version that changed after its first run has another reason
@@ -116,7 +151,7 @@ def learned(world: World, name: str, memory: records.PackageMemory) -> records.L
     return {"brought": sorted(brought), "upgraded": upgraded}
 
 
-def brought_back(world: World, name: str, memory: records.PackageMemory) -> ActionSpec:
+def brought_back(world: World, name: str, memory: PackageMemory) -> ActionSpec:
     """Return what installs again the packages that a node removed, with the configuration that it purged.
 
     Configuration files are restored before their package is installed, so that its service starts with them, if the
@@ -229,7 +264,7 @@ def held_again(
     return spec
 
 
-def remember(node: Node, world: World, others: Sequence[records.ManagedPackage] = ()) -> records.PackageMemory:
+def remember(node: Node, world: World, others: Sequence[ManagedPackage] = ()) -> PackageMemory:
     """Record the package, the other installed packages and, for `absent`, everything that is removed with it."""
     attrs = node.attrs
     name = attrs["name"]
@@ -237,7 +272,7 @@ def remember(node: Node, world: World, others: Sequence[records.ManagedPackage] 
     snap = snapshot.Snapshot(world)
     entry = world.entry("packages", name)
     brought = brought_by(world, others)
-    memory: records.PackageMemory = {
+    memory: PackageMemory = {
         # A package that came with another node's package counts as new: remove it once nothing needs it.
         "entry": None if name in brought else entry,
         "auto": world.entry("automatic", name) is not None,
@@ -265,6 +300,6 @@ def remember(node: Node, world: World, others: Sequence[records.ManagedPackage] 
     return snap.with_lost(memory)
 
 
-def learn(node: Node, memory: records.PackageMemory, world: World) -> records.LearnedPackages:
+def learn(node: Node, memory: PackageMemory, world: World) -> LearnedPackages:
     """Record which packages came with this one, and which were upgraded for it."""
     return {} if node.attrs.get("absent") else learned(world, node.attrs["name"], memory)

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
 from statecfg.remote.ledger.records import SAID
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import (
-    package_changes,
-    package_snapshot,
-    package_steps,
-    package_transaction,
-    records,
-    system_records,
-)
+from statecfg.resources.shared import package_changes, package_snapshot, package_steps, package_transaction, records
 from statecfg.resources.shared.package_manager import manager
+
+if TYPE_CHECKING:
+    from typing import NotRequired, TypedDict
+
+    class UpgradeMemory(TypedDict):
+        """The memory of a `package_upgrade`: the installed packages, one line each (see `package_snapshot.context`).
+
+        :ivar own: what the node changed: package → former version ("" for none) and new version ("" for none)
+        :ivar changed: the same with changes of others, in ledgers of earlier versions
+        """
+
+        before: Blob
+        own: NotRequired[dict[str, list[str]]]
+        changed: NotRequired[dict[str, list[str]]]
 
 
 def upgrader(world: World) -> Any:
@@ -60,7 +67,7 @@ def kept(nodes: Mapping[str, Node], world: World) -> list[str]:
     return sorted(node.attrs["name"] for node in fixed if world.entry("packages", node.attrs["name"]))
 
 
-def remember(node: Node, world: World) -> system_records.UpgradeMemory:
+def remember(node: Node, world: World) -> UpgradeMemory:
     """Record the versions of all packages."""
     return {"before": Blob.of(package_snapshot.context(world, ()))}
 
@@ -70,20 +77,18 @@ def _versions(text: str) -> dict[str, str]:
     return {name: version for name, _, version in lines if version != package_snapshot.CONFIGURED}
 
 
-def learn(
-    node: Node, memory: system_records.UpgradeMemory, world: World, said: Mapping[str, str]
-) -> dict[str, dict[str, list[str]]]:
+def learn(node: Node, memory: UpgradeMemory, world: World, said: Mapping[str, str]) -> dict[str, dict[str, list[str]]]:
     """Record which packages the node itself changed. Others may have changed packages between its runs."""
     return {"own": package_changes.merged(_own(memory), said)}
 
 
-def _own(memory: system_records.UpgradeMemory) -> package_changes.Changes:
+def _own(memory: UpgradeMemory) -> package_changes.Changes:
     """Return what the node changed. A failed run is not learned, so what it said is added."""
     plain: Any = memory
     return package_changes.merged(memory.get("own") or {}, plain.get(SAID) or {})
 
 
-def undo(node: Node, memory: system_records.UpgradeMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: UpgradeMemory, world: World) -> ActionSpec:
     """Install the former versions again. A package that others changed stays as it is.
 
     Ledgers of earlier versions have `changed` instead of `own`. It also lists what others upgraded between two runs of

@@ -5,12 +5,28 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import drop_ins, files, package_manager, package_steps, paths, software_records
+from statecfg.resources.shared import drop_ins, files, package_manager, package_steps, paths
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class PacmanRepositoryMemory(TypedDict):
+        """The memory of a `pacman_repository`.
+
+        :ivar included: whether pacman.conf included its file
+        :ivar lists: whether pacman had its lists
+        """
+
+        file: files.FileMemory
+        included: bool
+        lists: bool
+
 
 CONFIGURATION = "/etc/pacman.conf"
 LISTS = "/var/lib/pacman/sync"
@@ -75,7 +91,7 @@ def _own_line(world: World, path: str) -> bool:
     return path in _INCLUDE.findall(world.read(CONFIGURATION).decode("utf-8", "surrogateescape"))
 
 
-def remember(node: Node, world: World) -> software_records.PacmanRepositoryMemory:
+def remember(node: Node, world: World) -> PacmanRepositoryMemory:
     """Record the file, whether pacman.conf includes it, and whether pacman has its lists."""
     return {
         "file": files.remember(node, world),
@@ -84,7 +100,7 @@ def remember(node: Node, world: World) -> software_records.PacmanRepositoryMemor
     }
 
 
-def undo(node: Node, memory: software_records.PacmanRepositoryMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: PacmanRepositoryMemory, world: World) -> ActionSpec:
     """Restore the former file and the line, or remove the repository and its lists."""
     path, spec = node.attrs["path"], files.undo(node, memory["file"], world)
     if not memory["included"] and _own_line(world, path):

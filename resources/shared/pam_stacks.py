@@ -144,7 +144,7 @@ def edit_stack(
 
 @op(mutex="lines")
 def restore_stack(
-    machine: Machine, path: str, module_type: str, line: str | None, was: list[records.RemovedLine]
+    machine: Machine, path: str, module_type: str, line: str | None, was: list[lines.RemovedLine]
 ) -> Result:
     """Take the node's line away, and put the former lines back in their positions, in one write."""
     text = text_files.content(machine, path)
@@ -177,7 +177,7 @@ def edited(
     return "".join([*rest[:at], line + end, *rest[at:]])
 
 
-def undone(text: str, line: str | None, was: Sequence[records.RemovedLine]) -> str:
+def undone(text: str, line: str | None, was: Sequence[lines.RemovedLine]) -> str:
     """Return the text without the node's line, and with the former lines (see `restore_stack`)."""
     if line is not None and all(entry["text"] != line for entry in was):
         text = lines.without_line(text, line)

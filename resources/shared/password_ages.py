@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, Node
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records, system_records
+from statecfg.resources.shared import paths, records
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class PasswordAgeMemory(TypedDict):
+        """The memory of a `password_aging`: the former rules; None without a user."""
+
+        entry: records.Fields | None
+
 
 SHADOW = "/etc/shadow"
 DAY = 86400
@@ -73,12 +83,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [age(user, changed)] if changed else []
 
 
-def remember(node: Node, world: World) -> system_records.PasswordAgeMemory:
+def remember(node: Node, world: World) -> PasswordAgeMemory:
     """Record the rules of the user."""
     return {"entry": world.entry("password_aging", node.attrs["user"])}
 
 
-def undo(node: Node, memory: system_records.PasswordAgeMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: PasswordAgeMemory, world: World) -> ActionSpec:
     """Restore the rules that the node set, except those that others have changed since."""
     user = node.attrs["user"]
     was, present = memory["entry"], world.entry("password_aging", user)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
@@ -10,6 +11,15 @@ from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import postgresql, records
 from statecfg.resources.shared.postgresql import extension, key, literal, name
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class EntryMemory(TypedDict):
+        """The memory of a `postgresql_database` or a `postgresql_extension`."""
+
+        entry: records.Fields | None
+
 
 FIXED = ("encoding", "collate", "ctype")  # a database keeps them
 _CONTENT = """
@@ -85,13 +95,13 @@ def content(world: World, port: int, user: str, database: str) -> str:
     return f"{count} tables and views" if count else ""
 
 
-def remember(node: Node, world: World) -> records.EntryMemory:
+def remember(node: Node, world: World) -> EntryMemory:
     """Record the owner of an existing database."""
     postgresql.server(world, node.attrs["port"])
     return {"entry": world.entry("postgresql", key("database", node.attrs["name"], node.attrs["port"]))}
 
 
-def undo(node: Node, memory: records.EntryMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: EntryMemory, world: World) -> ActionSpec:
     """Remove a database that the node created, unless it has content; restore the owner of another one."""
     attrs, was, port, database = node.attrs, memory["entry"], node.attrs["port"], node.attrs["name"]
     user = postgresql.server(world, port)["user"]
@@ -173,7 +183,7 @@ def check_extension(node: Node, nodes: Mapping[str, Node], world: World) -> list
     return []
 
 
-def remember_extension(node: Node, world: World) -> records.EntryMemory:
+def remember_extension(node: Node, world: World) -> EntryMemory:
     """Record the version of an existing extension."""
     attrs = node.attrs
     postgresql.server(world, attrs["port"])
@@ -191,7 +201,7 @@ def _extension(attrs: records.Attrs, world: World) -> records.Fields | None:
     return world.entry("postgresql_extensions", extension(attrs["name"], database, port))
 
 
-def undo_extension(node: Node, memory: records.EntryMemory, world: World) -> ActionSpec:
+def undo_extension(node: Node, memory: EntryMemory, world: World) -> ActionSpec:
     """Remove an extension that the node created, unless something depends on it."""
     attrs, was, port, database = node.attrs, memory["entry"], node.attrs["port"], node.attrs["database"]
     user = postgresql.server(world, port)["user"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
@@ -11,6 +12,15 @@ from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import postgresql, records, sql_answers
 from statecfg.resources.shared.postgresql import key, literal, name
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class GrantMemory(TypedDict):
+        """The memory of a `postgresql_grant`: object → those privileges of the node that the role had."""
+
+        held: dict[str, list[str]]
+
 
 Items = Sequence[Sequence[Sequence[str] | str]]  # objects with privileges
 
@@ -178,14 +188,14 @@ def _exists(attrs: records.Attrs, world: World) -> bool:
     return database is not None and (role is not None or attrs["role"].lower() == "public")
 
 
-def remember(node: Node, world: World) -> records.GrantMemory:
+def remember(node: Node, world: World) -> GrantMemory:
     """Record which of the privileges the role has already."""
     attrs = node.attrs
     user = postgresql.server(world, attrs["port"])["user"]
     return {"held": _both(held(attrs, world, user), privileges(attrs)) if _exists(attrs, world) else {}}
 
 
-def undo(node: Node, memory: records.GrantMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: GrantMemory, world: World) -> ActionSpec:
     """Revoke the privileges that the node granted, or grant those again that it revoked."""
     attrs, was = node.attrs, memory["held"]
     user = postgresql.server(world, attrs["port"])["user"]

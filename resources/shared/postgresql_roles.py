@@ -8,6 +8,7 @@ import hmac
 import os
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, Node
 from statecfg.remote.graph.ops import op
@@ -15,6 +16,16 @@ from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import postgresql, records
 from statecfg.resources.shared.postgresql import key, literal, name
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class RoleMemory(TypedDict):
+        """The memory of a `postgresql_user`. `password` tells whether the node sets the password."""
+
+        entry: records.Fields | None
+        password: bool
+
 
 # Field of a role → its words in SQL, for true and false.
 FLAGS = {
@@ -136,7 +147,7 @@ def _groups(role: str, port: int, user: str, now: list[str], groups: list[str]) 
     return [set_groups(role, port, user, add, remove, groups)] if add or remove else []
 
 
-def remember(node: Node, world: World) -> records.RoleMemory:
+def remember(node: Node, world: World) -> RoleMemory:
     """Record the role, without its password."""
     attrs = node.attrs
     postgresql.server(world, attrs["port"])
@@ -146,7 +157,7 @@ def remember(node: Node, world: World) -> records.RoleMemory:
     }
 
 
-def undo(node: Node, memory: records.RoleMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: RoleMemory, world: World) -> ActionSpec:
     """Remove a role that the node created, or restore what it changed. A role that owns something stays."""
     attrs, was = node.attrs, memory["entry"]
     port, role = attrs["port"], attrs["name"]

@@ -7,12 +7,33 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records
+
+if TYPE_CHECKING:
+    from typing import NotRequired, TypedDict
+
+    class ProcessFields(TypedDict):
+        """A process. statecfg does not know `group`, `env` and `definition` of one that it did not start.
+
+        :ivar env: the names of the variables in its environment
+        :ivar definition: a digest of everything that the process was started with
+        :ivar running: False for a program that ran once to its end
+        """
+
+        pathname: str
+        args: list[str]
+        user: str
+        running: bool
+        group: NotRequired[str]
+        env: NotRequired[list[str]]
+        definition: NotRequired[str]
+        pid: NotRequired[int]
+
 
 # The host's Python runs this in a separate process, because the executor has threads and must not fork. It detaches the
 # program and reports a failed start: a failed exec writes to a pipe that a successful exec closes. It keeps a record of
@@ -128,7 +149,7 @@ def fields(
     group: str,
     once: bool | None,
     secret: bool | None = None,
-) -> records.ProcessFields:
+) -> ProcessFields:
     """Return the fields of a process in its wanted state.
 
     :param once: whether the program runs once to its end, instead of in the background
@@ -193,9 +214,7 @@ def _running(pid: int) -> records.Fields | None:
     return {"pathname": words[0], "args": words[1:], "user": user_name(owner), "running": True, "pid": pid}
 
 
-def find(
-    loaded: Mapping[str, records.ProcessFields], key: str, wanted: records.ProcessFields
-) -> records.ProcessFields | None:
+def find(loaded: Mapping[str, ProcessFields], key: str, wanted: ProcessFields) -> ProcessFields | None:
     """Return a node's process: the recorded one, else an equal running one, else None.
 
     :param loaded: the facet `processes`
@@ -210,7 +229,7 @@ def find(
     return None
 
 
-def same(now: records.ProcessFields, wanted: records.ProcessFields) -> bool:
+def same(now: ProcessFields, wanted: ProcessFields) -> bool:
     """Tell whether a process is as wanted. If statecfg did not start it, its group and environment are unknown."""
     return "definition" not in now or now["definition"] == wanted.get("definition")
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import records, unit_files
+from statecfg.resources.shared import unit_files
 
 DIRECTORY = "/etc/containers/systemd"
 GENERATOR = "systemd/system-generators/podman-system-generator"  # the program of podman that makes the units
@@ -55,11 +55,11 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [unit_files.read_units(unit, {"active": "inactive", "enabled": "generated", "reload": None})]
 
 
-def remember(node: Node, world: World) -> records.UnitFileMemory:
+def remember(node: Node, world: World) -> unit_files.UnitFileMemory:
     """Record the file, and whether its directory exists."""
     return unit_files.remember(_as_unit(node), world)
 
 
-def undo(node: Node, memory: records.UnitFileMemory, world: World, to_remove: Mapping[str, Node]) -> ActionSpec:
+def undo(node: Node, memory: unit_files.UnitFileMemory, world: World, to_remove: Mapping[str, Node]) -> ActionSpec:
     """Restore the former file or remove the node's file, and make systemd read the units."""
     return unit_files.undo(_as_unit(node), memory, world, to_remove)

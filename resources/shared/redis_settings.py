@@ -6,15 +6,23 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import CONCEALED, Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, Probe, World
-from statecfg.resources.shared import entries, records, restore, text_files, utf8
-from statecfg.resources.shared import software_records as memories
+from statecfg.resources.shared import entries, line_edits, records, restore, text_files, utf8
+
+if TYPE_CHECKING:
+    from statecfg.resources.shared.lines import RemovedLine
+
+    class RedisMemory(line_edits.LineMemory):
+        """The memory of a `redis_setting`. `value` is the running value; None if it is unknown or a password."""
+
+        value: str | None
+
 
 PASSWORDS = ("masterauth", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass")
 # Lines that contain passwords, also those of access lists and of Sentinel.
@@ -201,7 +209,7 @@ def _conceal(text: str) -> None:
             CONCEALED.update(part.strip() for part in each.splitlines())
 
 
-def _without_passwords(memory: records.LineMemory) -> records.LineMemory:
+def _without_passwords(memory: line_edits.LineMemory) -> line_edits.LineMemory:
     """Return a memory without the passwords in lines of the file."""
 
     def hidden(line: str) -> str:
@@ -210,7 +218,7 @@ def _without_passwords(memory: records.LineMemory) -> records.LineMemory:
     def mark(neighbor: Sequence[Any] | None) -> list[Any] | None:
         return None if neighbor is None else [hidden(neighbor[0]), *neighbor[1:]]
 
-    was: list[records.RemovedLine] = [
+    was: list[RemovedLine] = [
         {**entry, "text": hidden(entry["text"]), "above": mark(entry["above"]), "below": mark(entry["below"])}
         for entry in memory["lines"]
     ]
@@ -253,7 +261,7 @@ def _set(attrs: records.Attrs, value: str, was: str) -> Action:
     return set_running(attrs["name"], _address(attrs), value, _login(attrs), None if secret else was)
 
 
-def remember(node: Node, world: World) -> memories.RedisMemory:
+def remember(node: Node, world: World) -> RedisMemory:
     """Record the lines of the setting and its running value; of a password, only whether there was one."""
     attrs, now = node.attrs, None
     if attrs.get("running") is not False and not attrs.get("absent"):
@@ -262,7 +270,7 @@ def remember(node: Node, world: World) -> memories.RedisMemory:
     return {**_without_passwords(entries.remember(_entry(node), world)), "value": now if known else None}
 
 
-def undo(node: Node, memory: memories.RedisMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: RedisMemory, world: World) -> ActionSpec:
     """Restore the former line and the former running value. A running value that others have changed stays."""
     attrs: dict[str, Any] = {**node.attrs, **getattr(node, "secret_attrs", {})}
     name, was = attrs["name"], memory["value"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Container, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, Node
 from statecfg.remote.graph.ops import op
@@ -12,7 +12,24 @@ from statecfg.remote.graph.results import Result
 from statecfg.remote.ledger.records import SAID
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import archives, downloads, files, links, paths, records, restore, snapshot
-from statecfg.resources.shared import software_records as memories
+
+if TYPE_CHECKING:
+    from typing import NotRequired
+
+    class ReleaseMemory(snapshot.Memory):
+        """The memory of a `release_binary`.
+
+        :ivar former: what was at the path of its first version: path → record
+        :ivar installed: the files of the versions to which it linked
+        :ivar ours: the programs that it installed: path → `new` or `replaced`, and the checksum
+        """
+
+        path: str
+        was: snapshot.PathRecord | None
+        former: dict[str, snapshot.PathRecord | None]
+        installed: list[str]
+        ours: NotRequired[dict[str, str]]
+
 
 ACCOUNTS = (("user", "owner"), ("group", "group"))  # need → the attribute that names it
 NEW, REPLACED = "new", "replaced"  # what an installation did at its path
@@ -160,23 +177,23 @@ def blobs(node: Node, world: World) -> list[Blob]:
     return files.blobs(_file(node), world)
 
 
-def remember(node: Node, world: World) -> memories.ReleaseMemory:
+def remember(node: Node, world: World) -> ReleaseMemory:
     """Record what is at the node's path, and at the path of the program."""
     path, program_path, snap = node.attrs["path"], program(node.attrs), snapshot.Snapshot(world)
     former = {program_path: snap.entry(program_path)} if program_path != path else {}
-    memory: memories.ReleaseMemory = {"path": path, "was": snap.entry(path), "former": former, "installed": []}
+    memory: ReleaseMemory = {"path": path, "was": snap.entry(path), "former": former, "installed": []}
     memory["ours"] = {}
     return snap.with_lost(memory)
 
 
-def learn(node: Node, memory: memories.ReleaseMemory, world: World, said: Mapping[str, str]) -> Mapping[str, Any]:
+def learn(node: Node, memory: ReleaseMemory, world: World, said: Mapping[str, str]) -> Mapping[str, Any]:
     """Record each version that the node links to, and each program that it installed."""
     program_path = program(node.attrs)
     new = [program_path] if program_path != node.attrs["path"] else []
     return {"installed": sorted({*memory["installed"], *new}), "ours": _ours(memory, said)}
 
 
-def _ours(memory: memories.ReleaseMemory, said: Mapping[str, str]) -> dict[str, str]:
+def _ours(memory: ReleaseMemory, said: Mapping[str, str]) -> dict[str, str]:
     """Return the programs that the node installed: path → whether it was new, and its checksum.
 
     :param said: what the actions of the last run said
@@ -188,7 +205,7 @@ def _ours(memory: memories.ReleaseMemory, said: Mapping[str, str]) -> dict[str, 
     return ours
 
 
-def undo(node: Node, memory: memories.ReleaseMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: ReleaseMemory, world: World) -> ActionSpec:
     """Restore what was at the path, and remove the versions that the node installed, unless others changed them.
 
     A failed run is not learned, so the undo reads what it said. Ledgers of earlier versions have no `ours`.
@@ -218,7 +235,7 @@ def undo(node: Node, memory: memories.ReleaseMemory, world: World) -> ActionSpec
 def _still(
     restoring: restore.Restore,
     path: str,
-    was: records.PathRecord | None,
+    was: snapshot.PathRecord | None,
     ours: Mapping[str, str],
     linked: Container[str],
 ) -> bool:

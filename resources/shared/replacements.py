@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import lines, records, replacing, snapshot, text_files, utf8
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class ReplaceContext(TypedDict):
+        """The file before a `replace` changed it; None if its content is not recorded."""
+
+        file: snapshot.PathRecord | None
+
+    class ReplaceMemory(text_files.TextMemory):
+        """The memory of a `replace`. `lines` has the lines that it changes."""
+
+        lines: list[str]
+        context: ReplaceContext
 
 
 @op(mutex="lines")
@@ -23,7 +38,7 @@ def replace_text(
     validate: list[str] | None = None,
 ) -> Result:
     """Replace the text that matches the pattern, between `after` and `before`."""
-    how: records.Replacement = {"pattern": pattern, "replacement": replacement, "after": after, "before": before}
+    how: replacing.Replacement = {"pattern": pattern, "replacement": replacement, "after": after, "before": before}
     edited = replacing.replaced(text_files.content(machine, path), how)
     return machine.write(path, text_files.encoded(edited), backup=backup, validate=validate)
 
@@ -39,7 +54,7 @@ def restore_text(
     before: str | None = None,
 ) -> Result:
     """Put the replaced lines of a former content back."""
-    how: records.Replacement = {"pattern": pattern, "replacement": replacement, "after": after, "before": before}
+    how: replacing.Replacement = {"pattern": pattern, "replacement": replacement, "after": after, "before": before}
     text, _ = replacing.undone(text_files.content(machine, path), _text(former), how)
     return machine.write(path, text_files.encoded(text))
 
@@ -66,7 +81,7 @@ def replacement(world: World, path: str, attrs: records.Attrs) -> list[Action]:
     return [replace_text(path, **how, backup=attrs.get("backup"), validate=attrs.get("validate"))]
 
 
-def how_of(attrs: records.Attrs) -> records.Replacement:
+def how_of(attrs: records.Attrs) -> replacing.Replacement:
     """Return what a node replaces."""
     return {
         "pattern": attrs["pattern"],
@@ -76,18 +91,18 @@ def how_of(attrs: records.Attrs) -> records.Replacement:
     }
 
 
-def remember(node: Node, world: World) -> records.ReplaceMemory:
+def remember(node: Node, world: World) -> ReplaceMemory:
     """Record the file, and apart from it the lines that the node changes: only they belong to the node."""
     text, memory = text_files.remember(node, world)
     changed = replacing.changed_lines(text, how_of(node.attrs))
     snap = snapshot.Snapshot(world)
     file = snap.entry(memory["path"]) if memory["exists"] else None
-    context: records.ReplaceContext = {"file": file}
-    found: records.ReplaceMemory = {**memory, "lines": changed, "context": context}
+    context: ReplaceContext = {"file": file}
+    found: ReplaceMemory = {**memory, "lines": changed, "context": context}
     return snap.with_lost(found)
 
 
-def undo(node: Node, memory: records.ReplaceMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: ReplaceMemory, world: World) -> ActionSpec:
     """Put the replaced lines back, and keep all lines that others have changed since."""
     how, path, was = how_of(node.attrs), memory["path"], memory["context"]["file"]
     former = was.get("content") if was is not None else None

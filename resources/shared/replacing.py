@@ -6,10 +6,21 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from statecfg.resources.shared import lines, records
+from statecfg.resources.shared import lines
 
 if TYPE_CHECKING:
+    from typing import TypedDict
+
     Parts = list[tuple[list[str], list[str]]]  # of a string: the lines before and after an edit
+
+    class Replacement(TypedDict):
+        """The attributes of a `replace` that define what it replaces."""
+
+        pattern: str
+        replacement: str
+        after: str | None
+        before: str | None
+
 
 # A reference to a group, or another escape, in a replacement.
 _ESCAPE = re.compile(r"\\(?:g<\w+>|[1-9]\d?|[0-7]{1,3}|.)", re.S)
@@ -51,7 +62,7 @@ def section(text: str, after: str | None, before: str | None) -> tuple[int, int]
     return start, end
 
 
-def matches(text: str, how: records.Replacement) -> list[tuple[int, int, str]]:
+def matches(text: str, how: Replacement) -> list[tuple[int, int, str]]:
     """Return what to replace: start, end and the new text of each match."""
     start, end = section(text, how["after"], how["before"])
     if start < 0:
@@ -60,7 +71,7 @@ def matches(text: str, how: records.Replacement) -> list[tuple[int, int, str]]:
     return [(match.start(), match.end(), match.expand(how["replacement"])) for match in found]
 
 
-def replaced(text: str, how: records.Replacement) -> str:
+def replaced(text: str, how: Replacement) -> str:
     """Return the text with all matches replaced. Windows line ends stay as they are."""
     text, windows = unix(text)
     new, done = [], 0
@@ -81,7 +92,7 @@ def like(text: str, windows: bool) -> str:
     return text.replace("\r\n", "\n").replace("\n", "\r\n") if windows else text
 
 
-def count(text: str, how: records.Replacement) -> int:
+def count(text: str, how: Replacement) -> int:
     """Return how often a string contains the replacement. Its groups match any text in a line."""
     text, _ = unix(text)
     start, end = section(text, how["after"], how["before"])
@@ -94,12 +105,12 @@ def count(text: str, how: records.Replacement) -> int:
 # Undo
 
 
-def changed_lines(text: str, how: records.Replacement) -> list[str]:
+def changed_lines(text: str, how: Replacement) -> list[str]:
     """Return the lines that a replacement changes."""
     return [line for old_lines, new_lines in _parts(unix(text)[0], how) if old_lines != new_lines for line in old_lines]
 
 
-def undone(text: str, former: str, how: records.Replacement) -> tuple[str, int]:
+def undone(text: str, former: str, how: Replacement) -> tuple[str, int]:
     """Return the text with the former lines back where matches were replaced, and how many others have changed.
 
     :param former: the text before the replacement
@@ -187,7 +198,7 @@ def _taken(found: list[int | None], size: int) -> tuple[int | None, int]:
     return (start if start is not None and rows == list(range(start, start + size)) else None), size
 
 
-def _parts(former: str, how: records.Replacement) -> Parts:
+def _parts(former: str, how: Replacement) -> Parts:
     """Divide a string into parts of whole lines: pairs of the lines before and after the replacement."""
     parts: Parts = []
     done = 0  # where the last part ends

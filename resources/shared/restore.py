@@ -10,7 +10,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, Node, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, ok
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import lines, paths, records, tree
+from statecfg.resources.shared import lines, paths, records, snapshot, tree
 
 
 @op
@@ -32,7 +32,7 @@ class Restore:
     def __init__(
         self,
         world: World,
-        memory: records.Memory,
+        memory: snapshot.Memory,
         to_remove: Mapping[str, Node] | None = None,
         users: Iterable[str] = (),
     ) -> None:
@@ -49,7 +49,7 @@ class Restore:
         """Return the actions and messages about what stays."""
         return ActionSpec(self.actions, left=[*self.left, *self.lost])
 
-    def back(self, path: str, was: records.PathRecord | None, ours: tuple[str, ...]) -> None:
+    def back(self, path: str, was: snapshot.PathRecord | None, ours: tuple[str, ...]) -> None:
         """Restore a path, or remove it if it did not exist.
 
         :param ours: file types that the node may have created there; a path of another type stays
@@ -65,7 +65,7 @@ class Restore:
         else:
             self._restore(path, was, now)
 
-    def back_if_missing(self, path: str, was: records.PathRecord) -> None:
+    def back_if_missing(self, path: str, was: snapshot.PathRecord) -> None:
         """Restore a path that the node removed. If something is there again, it stays."""
         now = self.world.stat(path)
         if now is None:
@@ -101,7 +101,7 @@ class Restore:
     def _goes(self, path: str) -> bool:
         return self.world.stat(path) is None or path in self.removed or path in self.emptied
 
-    def attributes(self, path: str, now: Stat, was: records.PathRecord, fields: Container[str]) -> None:
+    def attributes(self, path: str, now: Stat, was: snapshot.PathRecord, fields: Container[str]) -> None:
         """Restore mode, owner and group, as far as they are in `fields`."""
         owner, group = self.owners(path, was)
         owner = owner if "owner" in fields and owner != now.owner else None
@@ -114,13 +114,13 @@ class Restore:
         if was["mode"] != now.mode or ((owner or group) and was["mode"] & 0o6000):
             self.actions.append(paths.chmod(path, was["mode"]))
 
-    def restore_attributes(self, path: str, was: records.PathRecord, fields: Container[str]) -> None:
+    def restore_attributes(self, path: str, was: snapshot.PathRecord, fields: Container[str]) -> None:
         """Restore mode, owner and group, as far as they are in `fields`, if the path still has the same file type."""
         now = self.world.stat(path)
         if now is not None and now.file_type == was["kind"]:
             self.attributes(path, now, was, fields)
 
-    def _restore(self, path: str, was: records.PathRecord, now: Stat | None) -> None:
+    def _restore(self, path: str, was: snapshot.PathRecord, now: Stat | None) -> None:
         file_type = was["kind"]
         if now is None and not self._has_parent(path):
             self.left.append(f"{path} is not restored: its directory no longer exists")
@@ -143,7 +143,7 @@ class Restore:
         else:
             self.attributes(path, now, was, ("mode", "owner", "group"))
 
-    def differs(self, path: str, was: records.PathRecord, now: Stat) -> bool:
+    def differs(self, path: str, was: snapshot.PathRecord, now: Stat) -> bool:
         """Tell whether a path of the same file type has another target or other content."""
         if now.file_type == "symlink":
             return bool(now.target != was["target"])
@@ -159,7 +159,7 @@ class Restore:
         stat = self.world.apparent(paths.followed(self.world, parent))
         return stat is not None and stat.file_type == "directory" and parent not in self.removed
 
-    def owners(self, path: str, was: records.PathRecord) -> tuple[str | None, str | None]:
+    def owners(self, path: str, was: snapshot.PathRecord) -> tuple[str | None, str | None]:
         """Return the former owner and group. For one that the host no longer has, return None and add a message."""
         owner, group = was["owner"], was["group"]
         has_owner = self._exists(path, "users", "owner", owner)
@@ -180,7 +180,7 @@ class Restore:
             return True
 
 
-def bring_back(restoring: Restore, memory: records.TreeMemory, attrs: records.Attrs) -> None:
+def bring_back(restoring: Restore, memory: snapshot.TreeMemory, attrs: records.Attrs) -> None:
     """Restore the content of a directory."""
     root, inside = memory["path"], memory["inside"]
     ours = set() if attrs.get("absent") else {*(attrs.get("tree") or ()), *memory["source"]}
@@ -209,7 +209,7 @@ def bring_back(restoring: Restore, memory: records.TreeMemory, attrs: records.At
             restoring.left.append(f"{path} stays: its previous state is unknown")
 
 
-def back_up(restoring: Restore, memory: records.BackedUp, suffix: str | None) -> None:
+def back_up(restoring: Restore, memory: snapshot.BackedUp, suffix: str | None) -> None:
     """Restore what was at the path of the node's backup."""
     kept = memory.get("backup")
     if suffix and kept is not None and kept["suffix"] == suffix:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, Node
 from statecfg.remote.graph.nodetype import NodeType, facet
 from statecfg.remote.graph.ops import Op, op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import drop_ins, files, package_manager, records, rpm, rpm_key_users, software_records
+from statecfg.resources.shared import drop_ins, files, package_manager, records, rpm, rpm_key_users
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class RpmRepositoryMemory(TypedDict):
+        """The memory of a repository of dnf or zypper: its files, and the keys that rpm accepted already."""
+
+        file: files.FileMemory
+        key: files.FileMemory | None
+        keys: list[str]
+
 
 KEYS = "/etc/pki/rpm-gpg"
 KEY = KEYS + "/RPM-GPG-KEY-"  # and the name of the repository
@@ -100,7 +111,7 @@ def blobs(node: Node, world: World) -> list[Blob]:
     return [*files.blobs(node, world), *(files.blobs(key, world) if key is not None else ())]
 
 
-def remember(node: Node, world: World) -> software_records.RpmRepositoryMemory:
+def remember(node: Node, world: World) -> RpmRepositoryMemory:
     """Record the files, and which keys rpm accepts already."""
     key = key_file(node)
     return {
@@ -111,7 +122,7 @@ def remember(node: Node, world: World) -> software_records.RpmRepositoryMemory:
 
 
 def undo(
-    node: Node, memory: software_records.RpmRepositoryMemory, world: World, to_remove: Mapping[str, Node] | None = None
+    node: Node, memory: RpmRepositoryMemory, world: World, to_remove: Mapping[str, Node] | None = None
 ) -> ActionSpec:
     """Restore the former files, or remove the repository and its key. A key that another repository uses stays.
 

@@ -9,12 +9,57 @@ from typing import TYPE_CHECKING
 from statecfg.remote.graph.model import Blob, CheckError
 from statecfg.remote.machine.changes import DIFFED
 from statecfg.remote.machine.world import Stat, World
-from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import paths
 
 if TYPE_CHECKING:
-    from typing import TypeVar
+    from collections.abc import Mapping, Sequence
+    from typing import NotRequired, TypedDict, TypeVar
 
-    M = TypeVar("M", bound=records.Memory)
+    class PathRecord(TypedDict):
+        """A path before a node changed it. Entries of a directory that the node does not touch have only `kind`."""
+
+        kind: str
+        mode: NotRequired[int]
+        owner: NotRequired[str]
+        group: NotRequired[str]
+        target: NotRequired[str]
+        content: NotRequired[Blob]
+
+    class Backup(TypedDict):
+        """The path of a node's backup before the node wrote it."""
+
+        suffix: str
+        was: PathRecord | None
+
+    class Memory(TypedDict, total=False):
+        """What `remember` returns.
+
+        :ivar lost: messages about what it could not record
+        """
+
+        lost: list[str]
+
+    M = TypeVar("M", bound=Memory)
+
+    class BackedUp(Memory):
+        """The memory of a node that may keep a backup of its file."""
+
+        path: str
+        backup: NotRequired[Backup]
+
+    class TreeMemory(Memory):
+        """A directory and its entries.
+
+        :ivar inside: the former entries: relative path → record
+        :ivar source: the entries of the node's source at the first apply
+        :ivar complete: whether `inside` has all former entries
+        """
+
+        path: str
+        inside: Mapping[str, PathRecord]
+        source: Sequence[str]
+        complete: NotRequired[bool]
+
 
 REMEMBERED = 64 << 20  # bytes of content that are kept for one node
 SMALL = 1 << 20  # bytes of content that are kept of a file whose content the node does not set
@@ -29,13 +74,13 @@ class Snapshot:
         self.world, self.room, self.entries = world, room, 0
         self.lost: list[str] = []
 
-    def entry(self, path: str) -> records.PathRecord | None:
+    def entry(self, path: str) -> PathRecord | None:
         """Return what is at a path, with its content, or None."""
         stat = self.world.stat(path)
         return None if stat is None else self._full(path, stat)
 
-    def _full(self, path: str, stat: Stat) -> records.PathRecord:
-        record: records.PathRecord = {
+    def _full(self, path: str, stat: Stat) -> PathRecord:
+        record: PathRecord = {
             "kind": stat.file_type,
             "mode": stat.mode,
             "owner": stat.owner,
@@ -65,13 +110,13 @@ class Snapshot:
         self.room -= content.size
         return content
 
-    def inside(self, root: str, wanted: Container[str] | None = None) -> dict[str, records.PathRecord]:
+    def inside(self, root: str, wanted: Container[str] | None = None) -> dict[str, PathRecord]:
         """Return everything below a directory: relative path → record.
 
         :param wanted: paths to record in full; of the others, only the file type is recorded (None: all in full)
         :raises LookupError: if there are too many entries or levels
         """
-        inside: dict[str, records.PathRecord] = {}
+        inside: dict[str, PathRecord] = {}
         waiting = [""]
         while waiting:
             above = waiting.pop()
@@ -98,7 +143,7 @@ class Snapshot:
             self.lost.append(f"the content of {path} is not recorded: statecfg may not read it")
             return []
 
-    def kept(self, path: str, suffix: str) -> records.Backup:
+    def kept(self, path: str, suffix: str) -> Backup:
         """Return what is at the path of the node's backup."""
         return {"suffix": suffix, "was": self.entry(path + suffix)}
 

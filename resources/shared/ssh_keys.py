@@ -13,7 +13,7 @@ from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine import process
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import files, paths, records, restore, tls
+from statecfg.resources.shared import files, paths, restore, tls
 
 
 def public(path: str) -> str:
@@ -93,7 +93,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [*actions, *paths.attribute_actions(world, public(path), other, 0o644, _public(node), nodes)]
 
 
-def remember(node: Node, world: World) -> dict[str, records.PrivateKeyMemory]:
+def remember(node: Node, world: World) -> dict[str, tls.PrivateKeyMemory]:
     """Record the public key, and mode, owner and group of the private key; its content if the node removes it."""
     gone = Node(node.provides, node.type, node.requires, {"path": public(node.attrs["path"]), "absent": True})
     return {"private": tls.remember_key(node, world), "public": tls.remember_key(gone, world)}

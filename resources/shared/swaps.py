@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import entries, filesystems, mounts, paths, records, system_records
+from statecfg.resources.shared import entries, filesystems, mounts, paths, records
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from statecfg.resources.shared import line_edits
+
+    class SwapMemory(TypedDict):
+        """The memory of a `swap`. `megabytes` is the size of its file in MiB; None for a device, or without a file."""
+
+        path: str
+        megabytes: int | None
+        exists: bool
+        used: records.Fields | None
+        line: line_edits.LineMemory
+
 
 IN_USE = "/proc/swaps"
 UNITS = {"M": 1, "G": 1 << 10, "T": 1 << 20}
@@ -135,7 +151,7 @@ def _require_swap(world: World, path: str, stat: Stat, used: records.Fields | No
     return found == "swap"
 
 
-def remember(node: Node, world: World) -> system_records.SwapMemory:
+def remember(node: Node, world: World) -> SwapMemory:
     """Record the size of the file, the line in fstab, and whether the swap space is in use."""
     path = paths.followed(world, node.attrs["path"])
     stat = world.stat(path)
@@ -148,7 +164,7 @@ def remember(node: Node, world: World) -> system_records.SwapMemory:
     }
 
 
-def undo(node: Node, memory: system_records.SwapMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: SwapMemory, world: World) -> ActionSpec:
     """Restore the line in fstab, and whether the file exists and is in use."""
     path, was = memory["path"], memory["used"]
     stat, used = world.stat(path), world.entry("swap", path)
@@ -172,7 +188,7 @@ def undo(node: Node, memory: system_records.SwapMemory, world: World) -> ActionS
     return spec
 
 
-def _again(path: str, memory: system_records.SwapMemory) -> list[Action]:
+def _again(path: str, memory: SwapMemory) -> list[Action]:
     """Return what creates a former swap file again. Its former content no longer has a meaning."""
     was = memory["used"]
     used = [use(path, was.get("priority"))] if was is not None else []

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import lines, paths, records, restore, snapshot
+
+if TYPE_CHECKING:
+    from typing import NotRequired
+
+    class TextMemory(snapshot.BackedUp):
+        """What the memories of nodes that edit parts of a file have in common.
+
+        :ivar last: the last line of the file, if it had no line end
+        :ivar was: mode and owner of the file, if the node sets them
+        """
+
+        exists: bool
+        empty: bool
+        last: str | None
+        was: NotRequired[snapshot.PathRecord]
+
 
 LONGEST = 500  # characters of a line that a message shows
 
@@ -112,14 +128,14 @@ def write(machine: Machine, path: str, text: str, made: bool) -> Result:
     return machine.write(path, encoded(text)) if text or not made else machine.remove(path)
 
 
-def remember(node: Node, world: World) -> tuple[str, records.TextMemory]:
+def remember(node: Node, world: World) -> tuple[str, TextMemory]:
     """Return a file's content as text, and the record of everything but the content; "" if there is no file."""
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], True)
     stat = world.stat(path)
     text = content(world, path) if stat is not None and stat.file_type == "file" else ""
     snap = snapshot.Snapshot(world)
-    memory: records.TextMemory = {
+    memory: TextMemory = {
         "path": path,
         "exists": stat is not None,
         "empty": not text,
@@ -134,7 +150,7 @@ def remember(node: Node, world: World) -> tuple[str, records.TextMemory]:
 
 def undo(
     node: Node,
-    memory: records.TextMemory,
+    memory: TextMemory,
     world: World,
     edit: Callable[[str, list[str]], str],
     write: Callable[[bool], Action],

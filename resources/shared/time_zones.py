@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import posixpath
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import files, links, paths, restore, snapshot, system_records
+from statecfg.resources.shared import files, links, paths, restore, snapshot
+
+if TYPE_CHECKING:
+
+    class ZoneMemory(snapshot.Memory):
+        """The memory of a `timezone`: the link /etc/localtime, and the file /etc/timezone."""
+
+        link: snapshot.PathRecord | None
+        name: snapshot.PathRecord | None
+
 
 DATA = "/usr/share/zoneinfo"
 LINK = "/etc/localtime"
@@ -50,14 +60,14 @@ def _nearest(world: World, name: str) -> str:
     return paths.nearest(name, [posixpath.join(area, entry) for entry in names])
 
 
-def remember(node: Node, world: World) -> system_records.ZoneMemory:
+def remember(node: Node, world: World) -> ZoneMemory:
     """Record the link and the file."""
     snap = snapshot.Snapshot(world)
-    memory: system_records.ZoneMemory = {"link": snap.entry(LINK), "name": snap.entry(NAME)}
+    memory: ZoneMemory = {"link": snap.entry(LINK), "name": snap.entry(NAME)}
     return snap.with_lost(memory)
 
 
-def undo(node: Node, memory: system_records.ZoneMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: ZoneMemory, world: World) -> ActionSpec:
     """Restore the link and the file."""
     restoring = restore.Restore(world, memory)
     restoring.back(LINK, memory["link"], ("symlink",))

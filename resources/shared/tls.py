@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
 from statecfg.remote.graph.ops import op
@@ -14,6 +14,18 @@ from statecfg.remote.machine import process
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import files, paths, records, restore
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from statecfg.resources.shared import snapshot
+
+    class PrivateKeyMemory(TypedDict):
+        """The memory of a `tls_key`. `was` has no content, unless the node removes the key."""
+
+        path: str
+        was: snapshot.PathRecord | None
+
 
 DAY = 86400  # seconds
 CURVES = {256: "prime256v1", 384: "secp384r1", 521: "secp521r1"}
@@ -103,7 +115,7 @@ def check_key(node: Node, nodes: Mapping[str, Node], world: World) -> list[Actio
     return paths.attribute_actions(world, path, stat, mode, node, nodes)
 
 
-def remember_key(node: Node, world: World) -> records.PrivateKeyMemory:
+def remember_key(node: Node, world: World) -> PrivateKeyMemory:
     """Record mode, owner and group of an existing key. Its content is recorded only if the node removes it."""
     path = node.attrs["path"]
     if node.attrs.get("absent"):
@@ -206,7 +218,7 @@ def names(text: str) -> list[str]:
     )
 
 
-def remember_certificate(node: Node, world: World) -> records.FileMemory:
+def remember_certificate(node: Node, world: World) -> files.FileMemory:
     """Record the former file with its content: a certificate is public."""
     return files.remember(_whole(node), world)
 

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, Blob, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import paths
+
+if TYPE_CHECKING:
+    from typing import NotRequired, TypedDict
+
+    class SourceEntry(TypedDict):
+        """An entry of a directory's source: a `directory`, a `file` with its content, or a `symlink`."""
+
+        kind: str
+        content: NotRequired[Blob]
+        executable: NotRequired[bool]
+        target: NotRequired[str]
+
 
 # Emptying one of these would break the host. To do it anyway, name the entries inside.
 VITAL = frozenset(
@@ -47,7 +60,7 @@ def check(world: World, root: str, node: Node, nodes: Mapping[str, Node]) -> lis
     return actions
 
 
-def _entry(world: World, path: str, entry: records.SourceEntry, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
+def _entry(world: World, path: str, entry: SourceEntry, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
     file_type = entry["kind"]
     stat = paths.look(world, path)
     if stat is not None and stat.file_type != file_type and not (file_type == "symlink" and stat.file_type == "file"):

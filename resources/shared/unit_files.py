@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import drop_ins, files, paths, records, restore, systemd
+
+if TYPE_CHECKING:
+
+    class UnitFileMemory(files.FileMemory):
+        """The memory of a `systemd_unit`. `made` tells whether the directory of the file was missing."""
+
+        made: bool
+
 
 # Lets systemd check a unit with the new file before the file is installed. systemd finds the copy first and all other
 # units in their usual directories. Before version 250, systemd-analyze did not report unknown settings as errors.
@@ -142,13 +151,13 @@ def require_stopped(world: World, unit: str) -> None:
         raise CheckError(text % (unit, how))
 
 
-def remember(node: Node, world: World) -> records.UnitFileMemory:
+def remember(node: Node, world: World) -> UnitFileMemory:
     """Record the file, and whether the directory of the drop-in exists."""
     above = posixpath.dirname(node.attrs["path"])
     return {**files.remember(node, world), "made": world.stat(above) is None}
 
 
-def undo(node: Node, memory: records.UnitFileMemory, world: World, to_remove: Mapping[str, Node]) -> ActionSpec:
+def undo(node: Node, memory: UnitFileMemory, world: World, to_remove: Mapping[str, Node]) -> ActionSpec:
     """Restore the former file or remove the node's file, and make systemd read the units."""
     attrs, path = node.attrs, memory["path"]
     unit = systemd.unit_name(attrs["name"])

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, Unknown
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records, sshd, systemd
 from statecfg.resources.shared.paths import nearest
+
+if TYPE_CHECKING:
+    from statecfg.resources.shared import init_scripts
+
+    class UnitMemory(init_scripts.ScriptMemory, total=False):
+        """The memory of a `service`. `target` is the unit behind an alias. It is empty if there was no such unit."""
+
+        target: str
+
 
 # Units that other units start or that are created at boot. Enabling them has no meaning.
 STARTED_ANYWAY = ("enabled", "static", "generated", "transient", "alias", "indirect")
@@ -125,7 +135,7 @@ def around(services: Sequence[str], action: Action) -> list[Action]:
     return [*map(systemd.stop, services), action, *map(systemd.start, services)]
 
 
-def undo(node: Node, memory: records.UnitMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: UnitMemory, world: World) -> ActionSpec:
     """Restore the unit's state, as far as the node sets it."""
     attrs, name = node.attrs, systemd.unit_name(node.attrs["name"])
     state = systemd.find(world, name)
@@ -159,12 +169,12 @@ def undo(node: Node, memory: records.UnitMemory, world: World) -> ActionSpec:
     return ActionSpec([systemd.unmask(state.name, state.enabled), *steps(wanted, state, False)])
 
 
-def remember(node: Node, world: World) -> records.UnitMemory:
+def remember(node: Node, world: World) -> UnitMemory:
     """Record the unit's state."""
     state = systemd.find(world, systemd.unit_name(node.attrs["name"]))
     if state is None:
         return {}
-    memory: records.UnitMemory = {"active": state.active, "enabled": state.enabled}
+    memory: UnitMemory = {"active": state.active, "enabled": state.enabled}
     if state.alias is not None and node.attrs.get("masked"):
         memory["target"] = state.name
     if systemd.scripts(world):

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from statecfg.remote.graph.model import ActionSpec, CheckError, Node
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import groups, records, restore, snapshot, users
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import NotRequired
+
+    class UserMemory(snapshot.Memory):
+        """The memory of a `user`.
+
+        :ivar own: the group with the user's name
+        :ivar password: whether the node sets the password
+        :ivar group: the name of the primary group
+        :ivar was: the home directory, if the node removes it
+        :ivar inside: the entries of this home directory
+        """
+
+        entry: records.Fields | None
+        own: records.Fields | None
+        password: bool
+        group: NotRequired[str | None]
+        home: str
+        had_home: bool
+        was: NotRequired[snapshot.PathRecord | None]
+        inside: NotRequired[Mapping[str, snapshot.PathRecord]]
+
+
 RESTORED = ("uid", "home", "shell", "comment")  # fields that a node sets and `undo` restores
 
 
-def remember(node: Node, world: World) -> records.UserMemory:
+def remember(node: Node, world: World) -> UserMemory:
     """Record the user, its primary group and what a removal takes: the group of its name and its home directory."""
     attrs = node.attrs
     name = attrs["name"]
     entry, own = world.entry("users", name), world.entry("groups", name)
     home = attrs.get("home") or (entry or {}).get("home") or "/home/" + name
-    memory: records.UserMemory = {
+    memory: UserMemory = {
         "entry": entry,
         "own": own,
         "password": attrs.get("password_hash") is not None,
@@ -36,7 +62,7 @@ def remember(node: Node, world: World) -> records.UserMemory:
     return snap.with_lost(memory)
 
 
-def undo(node: Node, memory: records.UserMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: UserMemory, world: World) -> ActionSpec:
     """Remove a new user, or restore a former user or the fields that the node changed."""
     attrs, was = node.attrs, memory["entry"]
     if was is None:
@@ -46,7 +72,7 @@ def undo(node: Node, memory: records.UserMemory, world: World) -> ActionSpec:
     return _changed_back(world, attrs, was, memory)
 
 
-def _removed(world: World, attrs: records.Attrs, memory: records.UserMemory) -> ActionSpec:
+def _removed(world: World, attrs: records.Attrs, memory: UserMemory) -> ActionSpec:
     """Return what removes a new user; with `remove_home`, also a home directory that did not exist before the user."""
     restoring = restore.Restore(world, memory)
     name = attrs["name"]
@@ -65,7 +91,7 @@ def _removed(world: World, attrs: records.Attrs, memory: records.UserMemory) -> 
     return restoring.spec()
 
 
-def _created_again(world: World, name: str, was: records.Fields, memory: records.UserMemory) -> ActionSpec:
+def _created_again(world: World, name: str, was: records.Fields, memory: UserMemory) -> ActionSpec:
     """Return what creates a removed user again, with the home directory if the node removed it."""
     restoring = restore.Restore(world, memory, users=[name])
     group = memory.get("group")
@@ -81,12 +107,12 @@ def _created_again(world: World, name: str, was: records.Fields, memory: records
     if home is not None:
         restoring.users.add(group or "")
         restoring.back_if_missing(memory["home"], home)
-        tree: records.TreeMemory = {"path": memory["home"], "inside": memory["inside"], "source": ()}
+        tree: snapshot.TreeMemory = {"path": memory["home"], "inside": memory["inside"], "source": ()}
         restore.bring_back(restoring, tree, {"absent": True})
     return restoring.spec()
 
 
-def _changed_back(world: World, attrs: records.Attrs, was: records.Fields, memory: records.UserMemory) -> ActionSpec:
+def _changed_back(world: World, attrs: records.Attrs, was: records.Fields, memory: UserMemory) -> ActionSpec:
     """Return what restores the fields of a user that the node set."""
     restoring = restore.Restore(world, memory)
     name, now = attrs["name"], world.entry("users", attrs["name"])

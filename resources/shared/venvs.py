@@ -6,12 +6,36 @@ import os
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import paths, records
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class VenvContext(TypedDict):
+        """The other distributions of a virtual environment."""
+
+        others: list[str]
+
+    class VenvMemory(TypedDict):
+        """The memory of a `python_venv`.
+
+        :ivar exists: whether there was an environment
+        :ivar directory: whether the directory existed
+        :ivar packages: the distributions of the node that were installed: name → version
+        """
+
+        path: str
+        exists: bool
+        directory: bool
+        packages: dict[str, str]
+        context: VenvContext
+
 
 # Metadata of an installed distribution: its name, with `_` for other characters, and its version.
 _INSTALLED = re.compile(r"(.+?)-([^-]+)\.(?:dist|egg)-info\Z")
@@ -146,7 +170,7 @@ def _user(attrs: records.Attrs, world: World) -> str | None:
     return attrs.get("user") or owner
 
 
-def remember(node: Node, world: World) -> records.VenvMemory:
+def remember(node: Node, world: World) -> VenvMemory:
     """Record which distributions are installed."""
     path = node.attrs["path"]
     there = world.stat(path + "/pyvenv.cfg") is not None
@@ -161,7 +185,7 @@ def remember(node: Node, world: World) -> records.VenvMemory:
     }
 
 
-def undo(node: Node, memory: records.VenvMemory, world: World) -> ActionSpec:
+def undo(node: Node, memory: VenvMemory, world: World) -> ActionSpec:
     """Remove an environment that the node created, or restore the former versions of its distributions."""
     attrs, path = node.attrs, memory["path"]
     there = exists(world, path)

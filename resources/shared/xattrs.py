@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
 from statecfg.remote.graph.nodetype import facet
@@ -13,6 +13,15 @@ from statecfg.remote.graph.results import Result
 from statecfg.remote.machine import attributes
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import file_capabilities, paths, records
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class ValueMemory(TypedDict):
+        """The memory of an `xattr` or `capabilities`: the former value as text; None if there was none."""
+
+        value: str | None
+
 
 NAMESPACES = ("user.", "trusted.", "security.")
 FIELD = "capabilities"  # the field of the facet with this name
@@ -106,14 +115,14 @@ def check(node: Node, world: World, facet: str, field: str, wanted: str | None, 
     return bool(now != wanted or (stat.identity is None and wanted is not None))
 
 
-def remember(node: Node, world: World, facet: str, field: str) -> records.ValueMemory:
+def remember(node: Node, world: World, facet: str, field: str) -> ValueMemory:
     """Record the present value."""
     stat = world.stat(node.attrs["path"])
     return {"value": (world.entry(facet, node.attrs["path"]) or {}).get(field) if stat is not None else None}
 
 
 def undo(
-    node: Node, memory: records.ValueMemory, world: World, facet: str, field: str, set_to: str | None, action: Action
+    node: Node, memory: ValueMemory, world: World, facet: str, field: str, set_to: str | None, action: Action
 ) -> ActionSpec:
     """Restore the former value, unless others have changed it since.
 

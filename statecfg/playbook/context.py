@@ -22,7 +22,7 @@ from statecfg.remote.graph.model import Blob
 if TYPE_CHECKING:
     from statecfg.graph.nodes import Node
     from statecfg.playbook.ansible_modules import AnsibleModule
-    from statecfg.resources.shared import records
+    from statecfg.resources.shared.tree import SourceEntry
 
 HELD = 1 << 16  # bytes; of a larger file, and the files of a larger tree, only path and digest are kept in memory
 
@@ -156,7 +156,7 @@ class WireContext:
 
     def tree(
         self, node: Node, relative_path: str, skip: Callable[[str], bool] = lambda name: False
-    ) -> dict[str, records.SourceEntry]:
+    ) -> dict[str, SourceEntry]:
         """Return the content of a directory of the project.
 
         :param relative_path: the directory; see `find`
@@ -165,7 +165,7 @@ class WireContext:
         :raises InvalidInput: something can't be read, or is neither a file, a directory nor a symbolic link
         """
         root = self.find(node, relative_path, directory=True)
-        entries: dict[str, records.SourceEntry] = {}
+        entries: dict[str, SourceEntry] = {}
         for folder, directories, files in os.walk(root, onerror=self._failed(node, relative_path)):
             above = Path(folder).relative_to(root)
             directories[:] = sorted(name for name in directories if not skip(str(above / name)))
@@ -186,7 +186,7 @@ class WireContext:
 
         return fail
 
-    def _entry(self, node: Node, name: str, path: Path) -> records.SourceEntry:
+    def _entry(self, node: Node, name: str, path: Path) -> SourceEntry:
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
             return {"kind": "symlink", "target": os.readlink(path)}
@@ -195,7 +195,7 @@ class WireContext:
         if not stat.S_ISREG(mode):
             detail = f"{name} is neither a file, a directory nor a symbolic link"
             raise self._unreadable(node, detail, "remove it from the directory")
-        entry: records.SourceEntry = {"kind": "file", "content": self._blob(node, name, path)}
+        entry: SourceEntry = {"kind": "file", "content": self._blob(node, name, path)}
         if mode & 0o100:
             entry["executable"] = True
         return entry
