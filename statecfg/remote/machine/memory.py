@@ -106,10 +106,10 @@ class MemoryMachine(InMemory):
             above.renamed("MemoryMachine(tables=…)", "MemoryMachine(facets=…)")
         InMemory.__init__(self, Nothing(facets or tables, probes))
         for path, content in (files or {}).items():
-            above = normal(path).rsplit("/", 1)[0]
+            parent = normal(path).rsplit("/", 1)[0]
             if content is None:
                 self.mkdir(path, parents=True)
             else:
-                if above:
-                    self.mkdir(above, parents=True)
+                if parent:
+                    self.mkdir(parent, parents=True)
                 self.write(path, Blob.of(content))
