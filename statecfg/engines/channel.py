@@ -35,7 +35,7 @@ class ChannelEnded(StatecfgError):
     """The channel has ended: the peer is gone, or it sent invalid frames."""
 
 
-class Frame(NamedTuple):
+class EngineFrame(NamedTuple):
     """One frame.
 
     :param type: CONTROL (JSON), DATA (of a program's stdin or stdout) or STDERR (the newest bytes of it)
@@ -47,7 +47,7 @@ class Frame(NamedTuple):
     payload: bytes
 
 
-class Channel:
+class EngineChannel:
     """Frames over a connected socket. One thread reads them; any thread sends.
 
     The reading thread must never send: if both sides waited for the other one to read, nothing would move.
@@ -83,7 +83,7 @@ class Channel:
                     self.close()
                     raise ChannelEnded(f"it has read nothing for {DEAD:g} s")
 
-    def frames(self) -> Iterator[Frame]:
+    def frames(self) -> Iterator[EngineFrame]:
         """Yield the frames of the peer.
 
         :raises ChannelEnded: at the end of the channel
@@ -142,7 +142,7 @@ class Channel:
             return
 
 
-def _complete(data: bytearray) -> Iterator[Frame]:
+def _complete(data: bytearray) -> Iterator[EngineFrame]:
     """Remove the complete frames from the beginning of `data`, and yield them.
 
     :raises ChannelEnded: a frame is invalid
@@ -156,10 +156,10 @@ def _complete(data: bytearray) -> Iterator[Frame]:
             return
         payload = bytes(data[_HEADER.size : end])
         del data[:end]
-        yield Frame(frame_type, stream, payload)
+        yield EngineFrame(frame_type, stream, payload)
 
 
-def message(frame: Frame) -> dict[str, Any]:
+def message(frame: EngineFrame) -> dict[str, Any]:
     """Return the content of a control frame.
 
     :raises ChannelEnded: it is not a JSON object

@@ -10,7 +10,17 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from statecfg.engines.channel import CONTROL, DATA, STDERR, WINDOW, Channel, ChannelEnded, Frame, field, message
+from statecfg.engines.channel import (
+    CONTROL,
+    DATA,
+    STDERR,
+    WINDOW,
+    ChannelEnded,
+    EngineChannel,
+    EngineFrame,
+    field,
+    message,
+)
 from statecfg.engines.identity import identity
 from statecfg.transport import Connection, SshSettings, Stream, Target, TransportError, connect
 
@@ -25,7 +35,7 @@ def serve(sock: socket.socket) -> str:
     :param sock: connected; this closes it
     :returns: why the connection ended, in words
     """
-    channel = Channel(sock)
+    channel = EngineChannel(sock)
     relay = _Relay(channel)
     try:
         channel.tell(0, {"is": "worker", **identity()})
@@ -42,14 +52,14 @@ def serve(sock: socket.socket) -> str:
 class _Relay:
     """The connections and streams of one controller. The controller chooses their numbers."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: EngineChannel) -> None:
         self.channel = channel
         self.lock = threading.Lock()
         self.connections: dict[int, Connection | None] = {}  # None while it is being opened
         self.streams: dict[int, _Relayed] = {}
         self.over = False
 
-    def take(self, frame: Frame) -> None:
+    def take(self, frame: EngineFrame) -> None:
         """Process a frame. What takes time happens in other threads.
 
         :raises ChannelEnded: it is invalid
@@ -138,7 +148,7 @@ class _Relay:
 class _Relayed:
     """One stream. Its thread relays what the program writes; a second thread writes what the controller sends."""
 
-    def __init__(self, channel: Channel, number: int, connection: Connection) -> None:
+    def __init__(self, channel: EngineChannel, number: int, connection: Connection) -> None:
         self.channel, self.number, self.connection = channel, number, connection
         self.host = str(getattr(connection, "host", connection.peer))
         self.stream: Stream | None = None
@@ -256,7 +266,7 @@ def failure(host: str, problem: Exception) -> dict[str, str]:
     return {"is": "failed", "error": type(problem).__name__, **about}
 
 
-def _tell(channel: Channel, number: int, content: Mapping[str, Any]) -> None:
+def _tell(channel: EngineChannel, number: int, content: Mapping[str, Any]) -> None:
     """Send a control frame, if the controller is still there. Otherwise the main thread closes everything."""
     try:
         channel.tell(number, content)

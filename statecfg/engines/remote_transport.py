@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import asdict
 from typing import Any
 
-from statecfg.engines.channel import CONTROL, DATA, WINDOW, Channel, ChannelEnded, Frame, field, message
+from statecfg.engines.channel import CONTROL, DATA, WINDOW, ChannelEnded, EngineChannel, EngineFrame, field, message
 from statecfg.engines.identity import identity
 from statecfg.engines.link import Link
 from statecfg.transport import CHUNK, WRITE_DEADLINE, SshSettings, Target, errors
@@ -34,7 +34,7 @@ class Worker:
 
     def __init__(self, link: Link) -> None:
         self.name, self.load, self.gone = link.name, 0, ""
-        self._link, self._channel = link, Channel(link.socket)
+        self._link, self._channel = link, EngineChannel(link.socket)
         self._lock, self._ending = threading.Lock(), threading.Lock()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, tuple[str, Future[dict[str, Any]]]] = {}  # number → host and the answer
@@ -148,7 +148,7 @@ class Worker:
         except ChannelEnded as problem:
             self.end(str(problem))
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: EngineFrame) -> None:
         content = message(frame) if frame.type == CONTROL else {}
         if not self._hello.done():
             if content.get("is") != "worker":
@@ -267,7 +267,7 @@ class RemoteStream:
 
     # Called by the thread that reads the channel
 
-    def take(self, frame: Frame, content: dict[str, Any]) -> None:
+    def take(self, frame: EngineFrame, content: dict[str, Any]) -> None:
         """Process a frame of the worker.
 
         :raises ChannelEnded: it is invalid

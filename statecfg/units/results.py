@@ -19,7 +19,7 @@ from statecfg.units.hook_log import HookLog
 from statecfg.units.state import RunHost, RunUnit, Tell, wake
 
 Json = Mapping[str, Any]
-InHook = frames.UnitAsk | frames.UnitPort | frames.UnitStatus
+InHook = frames.UnitAskFrame | frames.UnitPortFrame | frames.UnitStatusFrame
 
 
 class Results:
@@ -51,16 +51,16 @@ class Results:
         :param address: the host's address in its connection
         :raises StoreError: the store can't be used
         """
-        if isinstance(frame, frames.UnitsPhase):
+        if isinstance(frame, frames.UnitsFrame):
             self._arrived(host, frame, tell, address)
-        elif isinstance(frame, frames.UnitLog):
+        elif isinstance(frame, frames.UnitLogFrame):
             if frame.unit in host.units:
                 self.log.add(frame.unit, frame.hook, frame.level, frame.text)
-        elif isinstance(frame, frames.UnitDone):
+        elif isinstance(frame, frames.UnitDoneFrame):
             unit = host.steps.pop(frame.id, None)
             if unit is not None:
                 self._done(unit, frame)
-        elif isinstance(frame, frames.UnitAsk | frames.UnitPort | frames.UnitStatus) and frame.id in host.steps:
+        elif isinstance(frame, InHook) and frame.id in host.steps:
             unit = host.steps[frame.id]
             if unit.running is not None:
                 self._during(host, unit, frame)
@@ -79,7 +79,7 @@ class Results:
         host.steps.clear()
         self.log.write()
 
-    def _arrived(self, host: RunHost, frame: frames.UnitsPhase, tell: Tell | None, address: str) -> None:
+    def _arrived(self, host: RunHost, frame: frames.UnitsFrame, tell: Tell | None, address: str) -> None:
         """Handle the frame of a host that waits for its units, before or after its resources change."""
         host.phase, host.tell, host.sound = frame.phase, tell, host.sound and frame.ok
         defined = self.addresses[host.name]
@@ -94,14 +94,14 @@ class Results:
 
     def _during(self, host: RunHost, unit: RunUnit, frame: InHook) -> None:
         """Answer a request of a running hook, or store a change that takes effect immediately."""
-        if isinstance(frame, frames.UnitPort):
+        if isinstance(frame, frames.UnitPortFrame):
             self.store.attempt(lambda on: services.port_in(on, unit.id, frame.open, frame.port))
-        elif isinstance(frame, frames.UnitStatus):
+        elif isinstance(frame, frames.UnitStatusFrame):
             self.store.attempt(lambda on: services.status_in(on, unit.id, frame.status, frame.message))
         elif host.tell is not None:
             host.tell(self._answer(unit, frame))
 
-    def _answer(self, unit: RunUnit, frame: frames.UnitAsk) -> Json:
+    def _answer(self, unit: RunUnit, frame: frames.UnitAskFrame) -> Json:
         answer: Json = {"type": "unit-told", "id": frame.id, "ask": frame.ask}
         secrets = self.deployment.secrets.get(unit.service, {})
         try:
@@ -111,7 +111,7 @@ class Results:
             return {**answer, "error": [wrong.code, str(wrong)]}
         return {**answer, "values": values}
 
-    def _done(self, unit: RunUnit, frame: frames.UnitDone) -> None:
+    def _done(self, unit: RunUnit, frame: frames.UnitDoneFrame) -> None:
         """Handle the end of a hook. Store all its changes if it succeeded, otherwise its failure."""
         step, now = unit.running, time.time()
         if step is None:

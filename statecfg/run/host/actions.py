@@ -33,7 +33,7 @@ class CallHook:
     :param about: hook, event and name of the resource, in the form of an event's data
     """
 
-    frame: frames.Hook
+    frame: frames.HookFrame
     about: Mapping[str, Any]
 
 
@@ -43,7 +43,7 @@ class TryLogin:
 
 
 @dataclass(frozen=True)
-class Reboot:
+class AllowReboot:
     """Allow the host to reboot with `HostSession.may_reboot`, and connect to it again afterwards."""
 
 
@@ -70,13 +70,13 @@ class TellFacts:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlanReceived:
     """The host's plan is complete."""
 
 
 @dataclass(frozen=True)
-class Finished:
+class ResultReceived:
     """The host has sent its result, which is its last frame."""
 
 
-Action = Send | FindTypes | CallHook | TryLogin | Reboot | TellUnits | TellFacts | Planned | Finished
+Action = Send | FindTypes | CallHook | TryLogin | AllowReboot | TellUnits | TellFacts | PlanReceived | ResultReceived

@@ -58,7 +58,7 @@ class Agreement:
         return self.declined is not None
 
 
-def error(end: frames.End, holder: Mapping[str, Any]) -> Error | None:
+def error(end: frames.EndFrame, holder: Mapping[str, Any]) -> Error | None:
     """Return the error that the `end` frame of a host describes, None if there is none.
 
     :param holder: who holds the lock of the host

@@ -248,7 +248,7 @@ class HostDriver:
                 raise self.session.silence(status, errors.decode("utf-8", "replace"))
             if data:
                 for action in self._received(data):
-                    if isinstance(action, actions.Finished):
+                    if isinstance(action, actions.ResultReceived):
                         return
                     self._do(action, sender)
             if self.session.state is State.TOLD_FACTS and sender.cut is None and not self._define(sender):
@@ -301,7 +301,7 @@ class HostDriver:
                 self._call_hook(action, sender)
             case actions.TryLogin():
                 self._try_login(sender)
-            case actions.Reboot():
+            case actions.AllowReboot():
                 with self.lock:
                     data = self.session.may_reboot()
                 sender.send([data])
@@ -312,7 +312,7 @@ class HostDriver:
                     self.events.collected(self.host, action.values)
                 self.gate_pass.barrier.received(self.host, action)
                 self._stay(self.gate_pass.rest())
-            case actions.Planned():
+            case actions.PlanReceived():
                 if self.events is not None:
                     self.events.planned(self.host, self.report)
                 if self.session.state is State.WAITING:  # otherwise the end follows at once

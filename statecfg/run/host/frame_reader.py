@@ -16,7 +16,14 @@ MEMORY = 64 << 20  # bytes of memory that the report of one host may take
 NODE = 16 << 10  # additional bytes of memory for each node that was sent to the host
 FRAME = 48 << 20  # bytes of memory that decoding one frame may take
 _TOKEN = 100  # maximum number of bytes of memory that a value takes per token of JSON
-_NOT_KEPT = (frames.Hello, frames.Beat, frames.Need, frames.Output, frames.UnitLog, frames.UnitAsk)
+_NOT_KEPT = (
+    frames.HelloFrame,
+    frames.BeatFrame,
+    frames.NeedFrame,
+    frames.OutputFrame,
+    frames.UnitLogFrame,
+    frames.UnitAskFrame,
+)
 
 HOOKS = "Change the shell's start-up files on the host: they must print nothing in a session without a terminal."
 
@@ -92,7 +99,7 @@ class FrameReader:
         if header is None:
             return None
         frame = self.read(header)
-        if isinstance(frame, frames.Output):
+        if isinstance(frame, frames.OutputFrame):
             self.outputs += len(frame.text)
         if not isinstance(frame, _NOT_KEPT):
             self.memory += weigh(header)

@@ -25,7 +25,7 @@ Part = Literal["removals", "layers", "left"]
 Where = Literal["host", "controller"]
 
 
-class Action(Strict):
+class ReportedAction(Strict):
     """An action of a node, planned or finished."""
 
     op: str
@@ -35,13 +35,13 @@ class Action(Strict):
     log: str | None = None
 
 
-class Shutdown(Action):
+class Shutdown(ReportedAction):
     """A shutdown-first action and its node."""
 
     node: str = ""
 
 
-class Change(Strict):
+class ReportedChange(Strict):
     """One field that a node changes."""
 
     object: str
@@ -51,20 +51,20 @@ class Change(Strict):
     diff: str | None = None
 
 
-class PlannedNode(Strict):
+class ReportedNode(Strict):
     """A node with the actions that a host plans or has executed."""
 
     name: str
     type: str
     outcome: Annotated[str, OneOf(Outcome.ALL)]
-    changes: tuple[Change, ...]
-    actions: tuple[Action, ...]
+    changes: tuple[ReportedChange, ...]
+    actions: tuple[ReportedAction, ...]
     position: str
     reason: str | None = None
     known_after: str | None = None
     excluded: str | None = None
     item_of: str | None = None
-    shutdown_first: Action | None = None
+    shutdown_first: ReportedAction | None = None
     triggered_by: tuple[str, ...] = ()
     state: Annotated[str, OneOf(State.ALL)] | None = None
     drift: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class PlannedNode(Strict):
     stays: bool = False
 
 
-class Debt(Strict):
+class ReportedDebt(Strict):
     """A trigger that an earlier run owes."""
 
     node: str
@@ -81,7 +81,7 @@ class Debt(Strict):
     run: str
 
 
-class Firing(Strict):
+class PlannedHook(Strict):
     """A hook that an apply would call."""
 
     hook: str
@@ -97,7 +97,7 @@ class Frame(Strict):
     """One frame; its `type` is the key in `FRAME_CLASSES`."""
 
 
-class Hello(Frame):
+class HelloFrame(Frame):
     """The executor has begun."""
 
     protocol: int
@@ -105,11 +105,11 @@ class Hello(Frame):
     python: str | None = None
 
 
-class Beat(Frame):
+class BeatFrame(Frame):
     """The host is alive."""
 
 
-class Need(Frame):
+class NeedFrame(Frame):
     """The host requests the executor, content or node types; exactly one of them."""
 
     bundle: str | None = None
@@ -117,42 +117,42 @@ class Need(Frame):
     types: tuple[str, ...] | None = None
 
 
-class Facts(Frame):
+class FactsFrame(Frame):
     """The facts that the controller asked for; `failed` says why the others have no value."""
 
     values: Annotated[Mapping[str, Any], Free(COLLECTED, map=True)]
     failed: Mapping[str, str]
 
 
-class Planned(Frame):
+class PlannedFrame(Frame):
     """A piece of one layer of the plan."""
 
     layer: int
-    nodes: tuple[PlannedNode, ...]
+    nodes: tuple[ReportedNode, ...]
     part: Part = "layers"
     fingerprints: Mapping[str, str] | None = None
 
 
-class Plan(Frame):
+class PlanFrame(Frame):
     """The plan is complete."""
 
-    owed: tuple[Debt, ...] = ()
+    owed: tuple[ReportedDebt, ...] = ()
     seconds: float = 0.0
     waits: bool = False
-    hooks: tuple[Firing, ...] = ()
+    hooks: tuple[PlannedHook, ...] = ()
     facts: Annotated[Mapping[str, Any], Free(FACTS, map=True)] | None = None
     ledger: str = ""
     warnings: tuple[str, ...] = ()
 
 
-class Items(Frame):
+class ItemsFrame(Frame):
     """Nodes of items that became known during an apply, or a piece of them."""
 
     layer: int
-    nodes: tuple[PlannedNode, ...]
+    nodes: tuple[ReportedNode, ...]
 
 
-class ActionEvent(Frame):
+class ActionFrame(Frame):
     """An action began or ended."""
 
     node: str
@@ -163,36 +163,36 @@ class ActionEvent(Frame):
     reason: str | None = None
 
 
-class ActionEvents(Frame):
+class ActionsFrame(Frame):
     """Actions of several nodes began or ended together."""
 
-    actions: tuple[ActionEvent, ...]
+    actions: tuple[ActionFrame, ...]
 
 
-class Output(Frame):
+class OutputFrame(Frame):
     """Output of a node's program."""
 
     node: str
     text: str
 
 
-class Finished(Frame):
+class FinishedFrame(Frame):
     """A node run has ended."""
 
     node: str
     outcome: Annotated[str, OneOf(Outcome.ALL)]
 
 
-class Layer(Frame):
+class LayerFrame(Frame):
     """The results of a layer, or of a piece of it."""
 
     layer: int
-    nodes: tuple[PlannedNode, ...]
+    nodes: tuple[ReportedNode, ...]
     part: Literal["removals", "layers"] = "layers"
     more: bool = False
 
 
-class Fired(Frame):
+class FiredFrame(Frame):
     """A hook was called."""
 
     hook: str
@@ -206,7 +206,7 @@ class Fired(Frame):
     metadata: Annotated[Mapping[str, Any], Free(HOOK, map=True)] | None = None
 
 
-class Resource(Strict):
+class ReportedResource(Strict):
     """A resource in the form that hooks receive."""
 
     name: str
@@ -219,17 +219,17 @@ class Resource(Strict):
     outcome: str | None = None
 
 
-class Hook(Frame):
+class HookFrame(Frame):
     """The host asks the controller to call a hook."""
 
     id: int
     hook: str
     event: str
     seconds: float
-    resource: Resource
+    resource: ReportedResource
 
 
-class Calling(Frame):
+class CallingFrame(Frame):
     """The host calls a hook that runs on the host."""
 
     hook: str
@@ -238,17 +238,17 @@ class Calling(Frame):
     seconds: float
 
 
-class Login(Frame):
+class LoginFrame(Frame):
     """The host restarted sshd, and asks the controller to test a new login."""
 
 
-class Keep(Frame):
+class KeepFrame(Frame):
     """A piece of what the run continues with after a reboot. Only the host reads it. It may contain secrets."""
 
     text: str
 
 
-class Reboot(Frame):
+class RebootFrame(Frame):
     """The host is ready to reboot, and asks for permission. It must be up again after `seconds`."""
 
     node: str
@@ -256,31 +256,31 @@ class Reboot(Frame):
     seconds: float
 
 
-class Booted(Frame):
+class BootedFrame(Frame):
     """The host reports its boot ID, after the controller has connected again."""
 
     boot: str
 
 
-class Resumed(Frame):
+class ResumedFrame(Frame):
     """The host continues its run after a reboot."""
 
 
-class Amended(Frame):
+class AmendedFrame(Frame):
     """A node failed after its layer was reported."""
 
     node: str
     reason: str
 
 
-class UnitsPhase(Frame):
+class UnitsFrame(Frame):
     """The host waits for the hooks of its units."""
 
     phase: Literal["before", "after"]
     ok: bool
 
 
-class UnitAsk(Frame):
+class UnitAskFrame(Frame):
     """A unit's hook asks for settings."""
 
     id: int
@@ -288,7 +288,7 @@ class UnitAsk(Frame):
     node: tuple[str, ...]
 
 
-class UnitPort(Frame):
+class UnitPortFrame(Frame):
     """A unit's hook opens or closes a port."""
 
     id: int
@@ -296,7 +296,7 @@ class UnitPort(Frame):
     port: str
 
 
-class UnitStatus(Frame):
+class UnitStatusFrame(Frame):
     """A unit's hook sets the status of the unit."""
 
     id: int
@@ -304,7 +304,7 @@ class UnitStatus(Frame):
     message: str
 
 
-class UnitLog(Frame):
+class UnitLogFrame(Frame):
     """A log line of a unit's hook."""
 
     unit: str
@@ -328,7 +328,7 @@ class UnitChanges(Strict):
     leader: SettingsChange | None = None
 
 
-class UnitDone(Frame):
+class UnitDoneFrame(Frame):
     """A unit's hook has ended."""
 
     id: int
@@ -339,7 +339,7 @@ class UnitDone(Frame):
     changes: Annotated[UnitChanges, Free(SETTINGS)]
 
 
-class End(Frame):
+class EndFrame(Frame):
     """The run has ended on this host. Only this frame gives the host a result."""
 
     status: Annotated[str, OneOf(HostStatus.OF_HOST)]
@@ -363,12 +363,12 @@ class End(Frame):
 
 
 FRAME_CLASSES: Mapping[str, type[Frame]] = {
-    "hello": Hello, "beat": Beat, "need": Need, "facts": Facts, "planned": Planned, "plan": Plan,
-    "items": Items, "actions": ActionEvents,
-    "action": ActionEvent, "output": Output, "finished": Finished, "layer": Layer, "fired": Fired, "hook": Hook,
-    "calling": Calling, "login": Login, "keep": Keep, "reboot": Reboot, "booted": Booted, "resumed": Resumed,
-    "amended": Amended, "units": UnitsPhase, "unit-ask": UnitAsk,
-    "unit-port": UnitPort, "unit-status": UnitStatus, "unit-log": UnitLog, "unit-done": UnitDone, "end": End,
+    "hello": HelloFrame, "beat": BeatFrame, "need": NeedFrame, "facts": FactsFrame, "planned": PlannedFrame,
+    "plan": PlanFrame, "items": ItemsFrame, "actions": ActionsFrame, "action": ActionFrame, "output": OutputFrame,
+    "finished": FinishedFrame, "layer": LayerFrame, "fired": FiredFrame, "hook": HookFrame, "calling": CallingFrame,
+    "login": LoginFrame, "keep": KeepFrame, "reboot": RebootFrame, "booted": BootedFrame, "resumed": ResumedFrame,
+    "amended": AmendedFrame, "units": UnitsFrame, "unit-ask": UnitAskFrame, "unit-port": UnitPortFrame,
+    "unit-status": UnitStatusFrame, "unit-log": UnitLogFrame, "unit-done": UnitDoneFrame, "end": EndFrame,
 }  # fmt: skip
-UNITS = (UnitsPhase, UnitAsk, UnitPort, UnitStatus, UnitLog, UnitDone)
+UNITS = (UnitsFrame, UnitAskFrame, UnitPortFrame, UnitStatusFrame, UnitLogFrame, UnitDoneFrame)
 TYPES = {frame_class: name for name, frame_class in FRAME_CLASSES.items()}

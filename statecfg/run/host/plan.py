@@ -46,7 +46,7 @@ class HostPlan:
         for layer in (*self.removals, *self.layers):
             yield from layer
 
-    def take(self, frame: frames.Planned) -> None:
+    def take(self, frame: frames.PlannedFrame) -> None:
         """Add a piece of the plan.
 
         :raises Broken: if the piece is out of order, or about nodes that were not sent
@@ -66,7 +66,7 @@ class HostPlan:
         for name, text in (frame.fingerprints or {}).items():
             self.fingerprints[texts.get(name) or self.checked_name(name)] = text
 
-    def _reported(self, node: frames.PlannedNode, position: tuple[str, int], texts: dict[str, str]) -> Node:
+    def _reported(self, node: frames.ReportedNode, position: tuple[str, int], texts: dict[str, str]) -> Node:
         """Return the report of a planned node, with the type and position that were sent to the host.
 
         :param position: the part and the number of its layer
@@ -93,7 +93,7 @@ class HostPlan:
             planned["type"], planned["position"] = sent["type"], sent.get("position", "")
         return planned
 
-    def _declared(self, item: frames.PlannedNode, number: int) -> WireNode:
+    def _declared(self, item: frames.ReportedNode, number: int) -> WireNode:
         """Return the declared node of an item.
 
         :raises Broken: if there is none in this layer, or if it has too many items
@@ -107,7 +107,7 @@ class HostPlan:
             raise Broken(f"{quoted(name)} has more than {MOST_ITEMS:,} items", SUSPICIOUS)
         return declared
 
-    def add(self, frame: frames.Items) -> None:
+    def add(self, frame: frames.ItemsFrame) -> None:
         """Add nodes of items that became known during an apply.
 
         :raises Broken: if their declared nodes were not unknown

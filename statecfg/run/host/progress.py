@@ -69,7 +69,7 @@ class HostProgress:
         if self.plan.positions[self.plan.checked_name(name)] != next(self.unfinished(), None):
             raise Broken(f"it acts on {quoted(name)} before or after its layer", SUSPICIOUS)
 
-    def action(self, frame: frames.ActionEvent) -> bool:
+    def action(self, frame: frames.ActionFrame) -> bool:
         """Record that an action started or ended; return whether the node's first action started.
 
         :raises Broken: if the node can't act now
@@ -101,7 +101,7 @@ class HostProgress:
             action["reason"] = reason
         return self._actions.setdefault((op, status, reason), action)
 
-    def node(self, frame: frames.Finished) -> None:
+    def node(self, frame: frames.FinishedFrame) -> None:
         """Record that a node run ended.
 
         :raises Broken: if it can't have ended
@@ -115,7 +115,7 @@ class HostProgress:
             )
         self.ended[frame.node] = frame.outcome
 
-    def layer(self, frame: frames.Layer) -> None:
+    def layer(self, frame: frames.LayerFrame) -> None:
         """Record the report of a layer, or a piece of it.
 
         :raises Broken: if it is not about the current layer, or contradicts earlier frames
@@ -140,14 +140,14 @@ class HostProgress:
         self.awaited = None
         self.reported[part] += 1
 
-    def _check_outcome(self, node: frames.PlannedNode) -> None:
+    def _check_outcome(self, node: frames.ReportedNode) -> None:
         ended = self.ended.get(node.name)
         if ended is None and node.outcome == Outcome.CHANGED:
             raise Broken(f"it reports {quoted(node.name)} as changed, although it never finished", SUSPICIOUS)
         if ended is not None and ended != node.outcome:
             raise Broken(f"{quoted(node.name)} finished as {ended}, but is reported as {node.outcome}", SUSPICIOUS)
 
-    def amended(self, frame: frames.Amended) -> None:
+    def amended(self, frame: frames.AmendedFrame) -> None:
         """Record that a node failed after its layer was reported.
 
         :raises Broken: if its layer was not reported

@@ -53,13 +53,13 @@ class HostReport:
         self.agreement = Agreement()
         self.define(definition)
         self._takers: Mapping[type[frames.Frame], Callable[[Any], None]] = {
-            frames.Hello: self._hello, frames.Planned: self._planned, frames.Plan: self._plan,
-            frames.ActionEvent: self._action, frames.Output: self._output, frames.Finished: self._finished,
-            frames.Layer: self._layer, frames.Fired: self._fired, frames.UnitsPhase: self._phase,
-            frames.End: self._end, frames.Login: self._login, frames.Amended: self._amended,
-            frames.Items: self._items, frames.Hook: self._hook, frames.Calling: self._calling,
-            frames.Facts: self._facts, frames.Keep: self._keep, frames.Reboot: self._reboot,
-            frames.Resumed: self._resumed, frames.ActionEvents: self._actions,
+            frames.HelloFrame: self._hello, frames.PlannedFrame: self._planned, frames.PlanFrame: self._plan,
+            frames.ActionFrame: self._action, frames.OutputFrame: self._output, frames.FinishedFrame: self._finished,
+            frames.LayerFrame: self._layer, frames.FiredFrame: self._fired, frames.UnitsFrame: self._phase,
+            frames.EndFrame: self._end, frames.LoginFrame: self._login, frames.AmendedFrame: self._amended,
+            frames.ItemsFrame: self._items, frames.HookFrame: self._hook, frames.CallingFrame: self._calling,
+            frames.FactsFrame: self._facts, frames.KeepFrame: self._keep, frames.RebootFrame: self._reboot,
+            frames.ResumedFrame: self._resumed, frames.ActionsFrame: self._actions,
         }  # fmt: skip
 
     def define(self, definition: Definition) -> None:
@@ -107,7 +107,7 @@ class HostReport:
     def decline(self) -> None:
         """Report that the plan of a host that has no connection was declined."""
         self.go(False)
-        self._end(frames.End.from_json({"status": HostStatus.OK, "declined": True}))
+        self._end(frames.EndFrame.from_json({"status": HostStatus.OK, "declined": True}))
 
     def warn(self, texts: Iterable[str]) -> None:
         """Add warnings for the user, each once."""
@@ -123,13 +123,13 @@ class HostReport:
 
     # Planning
 
-    def _hello(self, frame: frames.Hello) -> None:
+    def _hello(self, frame: frames.HelloFrame) -> None:
         if frame.protocol != PROTOCOL:
             raise Broken(f"its executor uses protocol {frame.protocol}; this statecfg uses {PROTOCOL}", SUSPICIOUS)
         if self.state is State.CONNECTING:
             self.state = State.PLANNING
 
-    def _facts(self, frame: frames.Facts) -> None:
+    def _facts(self, frame: frames.FactsFrame) -> None:
         if self.state is not State.PLANNING or {*frame.values, *frame.failed} != self.asked or not self.asked:
             raise Broken("it sends facts that were not requested", SUSPICIOUS)
         wrong = next(filter(None, (wrong_fact(name, value) for name, value in frame.values.items())), "")
@@ -141,12 +141,12 @@ class HostReport:
         else:
             self.state = State.TOLD_FACTS
 
-    def _planned(self, frame: frames.Planned) -> None:
+    def _planned(self, frame: frames.PlannedFrame) -> None:
         if self.state in PLANNED or self.state is State.TOLD_FACTS or self.asked:
             raise Broken("it planned a layer that is not part of this run", SUSPICIOUS)
         self.plan.take(frame)
 
-    def _plan(self, frame: frames.Plan) -> None:
+    def _plan(self, frame: frames.PlanFrame) -> None:
         if self.state in PLANNED or self.state is State.TOLD_FACTS or self.asked:
             raise Broken("it planned twice", SUSPICIOUS)
         self.plan.complete()
@@ -165,12 +165,12 @@ class HostReport:
         if not self.acting or self.state is State.RETURNING:
             raise Broken("it acts without permission", SUSPICIOUS)
 
-    def _items(self, frame: frames.Items) -> None:
+    def _items(self, frame: frames.ItemsFrame) -> None:
         self._may_act()
         self.progress.check_layer(frame.layer)
         self.plan.add(frame)
 
-    def _action(self, frame: frames.ActionEvent) -> None:
+    def _action(self, frame: frames.ActionFrame) -> None:
         self._may_act()
         if self.progress.action(frame):
             self.emit(RunEvent.NODE_STARTED, {"name": frame.node})
@@ -182,40 +182,40 @@ class HostReport:
                 self.state = State.ACTING
             self.emit(RunEvent.ACTION_FINISHED, {**data, "status": frame.status, "reason": frame.reason or None})
 
-    def _actions(self, frame: frames.ActionEvents) -> None:
+    def _actions(self, frame: frames.ActionsFrame) -> None:
         for event in frame.actions:
             self._action(event)
 
-    def _output(self, frame: frames.Output) -> None:
+    def _output(self, frame: frames.OutputFrame) -> None:
         self.emit(RunEvent.OUTPUT, {"node": self.plan.checked_name(frame.node), "stream": "out", "text": frame.text})
 
-    def _finished(self, frame: frames.Finished) -> None:
+    def _finished(self, frame: frames.FinishedFrame) -> None:
         self._may_act()
         self.progress.node(frame)
         self.emit(RunEvent.NODE_FINISHED, {"name": frame.node, "outcome": frame.outcome})
 
-    def _layer(self, frame: frames.Layer) -> None:
+    def _layer(self, frame: frames.LayerFrame) -> None:
         self._may_act()
         self.progress.layer(frame)
 
-    def _amended(self, frame: frames.Amended) -> None:
+    def _amended(self, frame: frames.AmendedFrame) -> None:
         self._may_act()
         self.progress.amended(frame)
         self.emit(RunEvent.NODE_FINISHED, {"name": frame.node, "outcome": Outcome.FAILED})
 
-    def _login(self, frame: frames.Login) -> None:
+    def _login(self, frame: frames.LoginFrame) -> None:
         """Process a request for a new login, which the host sends after it restarted sshd."""
         self._may_act()
         self.logins += 1
         if self.logins > LOGINS:
             raise Broken(f"it requests more than {LOGINS} logins", SUSPICIOUS)
 
-    def _keep(self, frame: frames.Keep) -> None:
+    def _keep(self, frame: frames.KeepFrame) -> None:
         """Keep what the host continues with after a reboot. Reports never contain it."""
         self._may_act()
         self.kept.append(frame.text)
 
-    def _reboot(self, frame: frames.Reboot) -> None:
+    def _reboot(self, frame: frames.RebootFrame) -> None:
         """Process a request for a reboot: only a node of this type, whose action has started, may ask for it."""
         self._may_act()
         begun = self.progress.begun.get(self.plan.checked_name(frame.node), {})
@@ -226,32 +226,32 @@ class HostReport:
             raise Broken(f"it wants to reboot for {frame.seconds:g} s", SUSPICIOUS)
         self.reboots.append(frame.node)
 
-    def _resumed(self, frame: frames.Resumed) -> None:
+    def _resumed(self, frame: frames.ResumedFrame) -> None:
         """Process the message that the host continues its run."""
         if self.state is not State.RETURNING:
             raise Broken("it continues a run that has not stopped", SUSPICIOUS)
         self.state, self.kept = State.ACTING, []
 
-    def _phase(self, frame: frames.UnitsPhase) -> None:
+    def _phase(self, frame: frames.UnitsFrame) -> None:
         self.state = State.SERVING_UNITS
 
     # Hooks
 
-    def _hook(self, frame: frames.Hook) -> None:
+    def _hook(self, frame: frames.HookFrame) -> None:
         self._check_seconds(frame.seconds)
 
     def _check_seconds(self, seconds: float) -> None:
         if not 0 <= seconds <= HOOKS_OF_EVENT:
             raise Broken(f"it gives a hook {seconds:g} s; the maximum is {HOOKS_OF_EVENT:g} s", SUSPICIOUS)
 
-    def _calling(self, frame: frames.Calling) -> None:
+    def _calling(self, frame: frames.CallingFrame) -> None:
         """Note that the host calls a hook."""
         self._may_act()
         self._check_seconds(frame.seconds)
         self.plan.checked_name(frame.name)
         self.emit(RunEvent.HOOK_STARTED, {**frame.to_json(), "attempt": 1})
 
-    def _fired(self, frame: frames.Fired) -> None:
+    def _fired(self, frame: frames.FiredFrame) -> None:
         self._may_act()
         self.plan.checked_name(frame.name)
         fired: Any = {key: value for key, value in frame.to_json().items() if value is not None}
@@ -260,7 +260,7 @@ class HostReport:
 
     # The end
 
-    def _end(self, frame: frames.End) -> None:
+    def _end(self, frame: frames.EndFrame) -> None:
         """Process the `end` frame. Only this frame gives the host a result."""
         status, error, fields = frame.status, frame.error, frame.to_json()
         if status == HostStatus.OK and self.mode not in Mode.ASKING and self.state not in PLANNED:
@@ -300,7 +300,7 @@ class HostReport:
         """Copy the fields of a frame that have a value to the report."""
         self.data.update(cast(HostData, {key: fields[key] for key in keys if fields.get(key)}))
 
-    def _contradiction(self, end: frames.End) -> str:
+    def _contradiction(self, end: frames.EndFrame) -> str:
         """Return how the `end` frame contradicts itself or the earlier frames, "" if it does not."""
         outcomes = {node["outcome"] for node in self.plan.nodes()}
         begun, changes, planned = self.progress.started, self.mode in Mode.ACTING, self.state in PLANNED

@@ -224,10 +224,10 @@ class HostSession:
             self.deadlines.frame_came()
             self.report.take(frame)
             yield from self._follow(frame)
-            if isinstance(frame, frames.End):
+            if isinstance(frame, frames.EndFrame):
                 return
-            if not isinstance(frame, frames.Beat | frames.Output):
-                self.deadlines.started = self.deadlines.started or isinstance(frame, frames.Hello)
+            if not isinstance(frame, frames.BeatFrame | frames.OutputFrame):
+                self.deadlines.started = self.deadlines.started or isinstance(frame, frames.HelloFrame)
                 self.deadlines.progressed()
         if not self.reader.incomplete:
             self.deadlines.frame_came()
@@ -236,37 +236,37 @@ class HostSession:
     def _follow(self, frame: frames.Frame) -> Iterator[actions.Action]:
         """Yield the actions that a frame asks for."""
         match frame:
-            case frames.Need():
+            case frames.NeedFrame():
                 names = self.supplies.types(frame)
                 if names is not None:
                     yield actions.FindTypes(names)
                 for pieces in self.supplies.answer(frame, self.request.definition):
                     yield actions.Send(pieces)
                 self.deadlines.sent(len(self.request.bundle.text))
-            case frames.Hook():
+            case frames.HookFrame():
                 yield self._hook(frame)
-            case frames.Login():
+            case frames.LoginFrame():
                 if not by_ssh(self.request.target) or self.state is not State.ACTING:
                     raise Broken("it requests a login that statecfg can't try", SUSPICIOUS)
                 self.report.state = State.ASKING
                 yield actions.TryLogin()
-            case frames.Reboot():
+            case frames.RebootFrame():
                 if not by_ssh(self.request.target):
                     raise Broken("it wants to reboot, and statecfg can't connect to it again", SUSPICIOUS)
                 self.absence = Absence(frame.node, frame.boot, frame.seconds, self.deadlines.clock())
-                yield actions.Reboot()
-            case frames.Booted():
+                yield actions.AllowReboot()
+            case frames.BootedFrame():
                 self._booted(frame)
-            case frames.Facts() if self.state is State.TOLD_FACTS:
+            case frames.FactsFrame() if self.state is State.TOLD_FACTS:
                 yield actions.TellFacts(frame.values, frame.failed)
-            case frames.Plan():
-                yield actions.Planned()
-            case frames.End():
-                yield actions.Finished()
+            case frames.PlanFrame():
+                yield actions.PlanReceived()
+            case frames.EndFrame():
+                yield actions.ResultReceived()
             case _ if isinstance(frame, frames.UNITS):
                 yield self._unit(frame)
 
-    def _booted(self, frame: frames.Booted) -> None:
+    def _booted(self, frame: frames.BootedFrame) -> None:
         """Check that the host has rebooted since it asked for that.
 
         :raises StillUp: if it has not
@@ -276,7 +276,7 @@ class HostSession:
         if frame.boot == self.absence.boot:
             raise StillUp("it has not rebooted", AGAIN)
 
-    def _hook(self, frame: frames.Hook) -> actions.CallHook:
+    def _hook(self, frame: frames.HookFrame) -> actions.CallHook:
         if frame.hook not in self.request.hooks or self.state is not State.ACTING:
             raise Broken("it requests a hook that is not part of this run", SUSPICIOUS)
         if frame.resource.name not in self.report.plan.positions:
@@ -290,14 +290,14 @@ class HostSession:
         if not self.request.has_units:
             raise Broken("it mentions units that are not part of this run", SUSPICIOUS)
         fields = {**frame.to_json(), "type": frames.TYPES[type(frame)]}
-        if isinstance(frame, frames.UnitLog):
+        if isinstance(frame, frames.UnitLogFrame):
             self.emit(RunEvent.UNIT_LOG, fields)
-        elif isinstance(frame, frames.UnitDone):
+        elif isinstance(frame, frames.UnitDoneFrame):
             about = self.unit_hooks.pop(frame.id, None)
             if about is not None:
                 status = HookStatus.OK if frame.ok else HookStatus.FAILED
                 self.emit(RunEvent.UNIT_HOOK, {**about, "status": status, "error": frame.error})
-        last = isinstance(frame, frames.UnitsPhase) and frame.phase == "after"
+        last = isinstance(frame, frames.UnitsFrame) and frame.phase == "after"
         return actions.TellUnits(fields, waits_for_others=last)
 
     def warn(self, text: str) -> None:

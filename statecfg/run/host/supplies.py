@@ -35,7 +35,7 @@ class Supplies:
         self.sent_types = False
         self.sent: set[str] = set()  # digests of parts and of content
 
-    def answer(self, frame: frames.Need, definition: Definition) -> Iterator[Iterator[bytes]]:
+    def answer(self, frame: frames.NeedFrame, definition: Definition) -> Iterator[Iterator[bytes]]:
         """Yield the executor or the content that the host requests, as frames.
 
         Iterating over content reads a file and may raise Broken.
@@ -63,7 +63,7 @@ class Supplies:
         starts = range(0, len(data), PIECE)
         return map(partial(_piece, data), starts)
 
-    def types(self, frame: frames.Need) -> Sequence[str] | None:
+    def types(self, frame: frames.NeedFrame) -> Sequence[str] | None:
         """Return the names of the node types that the host requests; None if it requests something else.
 
         :raises Broken: if the host requests node types twice, or several things in one frame

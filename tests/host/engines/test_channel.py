@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from statecfg.engines import channel, identity
-from statecfg.engines.channel import CONTROL, DATA, WINDOW, Channel
+from statecfg.engines.channel import CONTROL, DATA, WINDOW, EngineChannel
 from statecfg.engines.engine import WorkerEngine
 from statecfg.engines.link import Link
 from statecfg.engines.processes import ProcessWorkers
@@ -159,7 +159,7 @@ def test_a_controller_that_sends_invalid_frames_loses_its_worker(what: str) -> N
 def test_a_worker_that_ignores_the_window_is_lost(server: Sshd) -> None:
     peer = Peer()
     engine = WorkerEngine(peer)
-    theirs = Channel(peer.socket)
+    theirs = EngineChannel(peer.socket)
     answers = theirs.frames()
 
     def play() -> None:

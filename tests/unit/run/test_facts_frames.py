@@ -93,7 +93,7 @@ def test_a_session_that_sends_new_node_types_accesses_no_files(case: Case) -> No
         (modules,) = sent(case.session.supply_types(*orphans))
         assert set(modules["types"]) == {"user"}
         planned = {"type": "planned", "layer": 0, "nodes": nodes}
-        assert case.hear(planned, PLAN, END) == [actions.Planned(), actions.Finished()]
+        assert case.hear(planned, PLAN, END) == [actions.PlanReceived(), actions.ResultReceived()]
 
 
 def test_no_part_follows_if_the_host_has_all_node_types(case: Case) -> None:

@@ -38,13 +38,13 @@ def test_unknown_key_is_refused_at_any_depth() -> None:
     change = {"object": "/etc/motd", "field": "mode", "before": None, "after": "0644", "x": 1}
     node = {"name": "a", "type": "file", "outcome": "changed", "changes": [change], "actions": [], "position": ""}
     with pytest.raises(Invalid, match=r"^nodes\[0\]\.changes\[0\]: the key 'x' is unknown$"):
-        frames.Planned.from_json({"layer": 0, "nodes": [node]})
+        frames.PlannedFrame.from_json({"layer": 0, "nodes": [node]})
 
 
 @pytest.mark.parametrize(("value", "what"), [(True, "an integer"), (1.0, "an integer"), ("1", "an integer")])
 def test_integer_field_refuses_booleans_floats_and_text(value: Any, what: str) -> None:
     with pytest.raises(Invalid, match=f"index: {value!r} is not {what}"):
-        frames.ActionEvent.from_json({"node": "a", "op": "b", "index": value, "event": "started"})
+        frames.ActionFrame.from_json({"node": "a", "op": "b", "index": value, "event": "started"})
 
 
 def test_free_data_is_limited_in_depth_and_size() -> None:
@@ -53,7 +53,7 @@ def test_free_data_is_limited_in_depth_and_size() -> None:
         deep = {"a": deep}
     for facts, says in ((deep, "nested more than 104 levels"), ({"a": ["x"] * 100_000}, "more than 262,144 bytes")):
         with pytest.raises(Invalid, match=says):
-            frames.Plan.from_json({"facts": facts})
+            frames.PlanFrame.from_json({"facts": facts})
 
 
 FIRED = {"hook": "h", "event": "post-create", "name": "file:/a", "where": "host", "status": "ok"}
@@ -62,17 +62,22 @@ HOOK = {"id": 1, "hook": "h", "event": "post-create", "seconds": 1.0}
 DONE = {"id": 1, "ok": True, "ran": True, "error": "", "seconds": 1.0}
 # Path of the data of a hook → its limit, its class, and functions that return a frame with data, and data with a text.
 OF_HOOKS: dict[str, tuple[int, type[frames.Frame], Callable[[Any], Any], Callable[[str], Any]]] = {
-    "entry": (frames.HOOK, frames.Fired, lambda data: {**FIRED, "entry": data}, lambda text: {"output": text}),
-    "metadata": (frames.HOOK, frames.Fired, lambda data: {**FIRED, "metadata": data}, lambda text: {"a": {"b": text}}),
+    "entry": (frames.HOOK, frames.FiredFrame, lambda data: {**FIRED, "entry": data}, lambda text: {"output": text}),
+    "metadata": (
+        frames.HOOK,
+        frames.FiredFrame,
+        lambda data: {**FIRED, "metadata": data},
+        lambda text: {"a": {"b": text}},
+    ),
     "resource.attributes": (
         frames.HOOK,
-        frames.Hook,
+        frames.HookFrame,
         lambda data: {**HOOK, "resource": {**RESOURCE, "attributes": data}},
         lambda text: {"content": text},
     ),
     "changes": (
         frames.SETTINGS,
-        frames.UnitDone,
+        frames.UnitDoneFrame,
         lambda data: {**DONE, "changes": data},
         lambda text: {"relations": {"db:0": {"set": {"a": text}}}},
     ),
@@ -99,7 +104,7 @@ def test_data_of_hooks_is_limited_in_depth(path: str) -> None:
 
     with pytest.raises(Invalid, match=rf"^{path}: it is nested more than 104 levels deep$"):
         cls.from_json(frame(nested(105)))
-    if cls is not frames.UnitDone:  # whose data has a fixed shape of a few levels
+    if cls is not frames.UnitDoneFrame:  # whose data has a fixed shape of a few levels
         assert cls.from_json(frame(nested(104)))
 
 
@@ -132,7 +137,7 @@ def typed_keys(module: types.ModuleType, name: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("read", "module", "sent"),
-    [(frames.PlannedNode, report, "NodeReport"), (frames.Shutdown, report, "ActionReport")],
+    [(frames.ReportedNode, report, "NodeReport"), (frames.Shutdown, report, "ActionReport")],
 )
 def test_the_controller_reads_the_keys_that_the_executor_sends(read, module, sent):
     assert names(read) == typed_keys(module, sent)

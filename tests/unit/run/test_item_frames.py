@@ -27,8 +27,8 @@ def node(name: str, outcome: str = "unchanged", **more: Any) -> dict[str, Any]:
     return {**plain, **more}
 
 
-def planned(layer: int, *nodes: dict[str, Any], part: str = "layers") -> frames.Planned:
-    return frames.Planned.from_json({"layer": layer, "nodes": list(nodes), "part": part})
+def planned(layer: int, *nodes: dict[str, Any], part: str = "layers") -> frames.PlannedFrame:
+    return frames.PlannedFrame.from_json({"layer": layer, "nodes": list(nodes), "part": part})
 
 
 def plan(*items: dict[str, Any], outcome: str = "unchanged") -> HostPlan:
@@ -82,7 +82,7 @@ def test_removals_have_no_items() -> None:
 
 
 def test_an_apply_adds_items_only_of_an_unknown_list_in_its_layer() -> None:
-    frame = frames.Items.from_json({"layer": 0, "nodes": [item("keys[/a/x]")]})
+    frame = frames.ItemsFrame.from_json({"layer": 0, "nodes": [item("keys[/a/x]")]})
     made = plan(outcome="unknown")
     progress = HostProgress(made)
     progress.check_layer(0)
@@ -94,6 +94,6 @@ def test_an_apply_adds_items_only_of_an_unknown_list_in_its_layer() -> None:
         with pytest.raises(Broken):
             other.add(frame)
     with pytest.raises(Broken):
-        plan(outcome="unknown").add(frames.Items.from_json({"layer": 7, "nodes": [item("x")]}))
+        plan(outcome="unknown").add(frames.ItemsFrame.from_json({"layer": 7, "nodes": [item("x")]}))
     with pytest.raises(Broken):
-        plan(outcome="unknown").add(frames.Items.from_json({"layer": 0, "nodes": [node("x")]}))
+        plan(outcome="unknown").add(frames.ItemsFrame.from_json({"layer": 0, "nodes": [node("x")]}))

@@ -43,7 +43,7 @@ class Reboots(Case):
     def away(self) -> None:
         """Let the host reboot, and connect again."""
         found = self.hear(STARTS, {"type": "keep", "text": "secret"}, {"type": "keep", "text": " rest"}, ASKS)
-        assert found == [actions.Reboot()]
+        assert found == [actions.AllowReboot()]
         assert sent(self.session.may_reboot()) == [{"type": "reboot"}]
         assert self.session.state is State.REBOOTING
 
@@ -67,7 +67,7 @@ def test_the_session_continues_over_a_new_connection() -> None:
     case.hear({**write, "event": "started"}, {**write, "event": "finished", "status": "ok"})
     case.hear({"type": "finished", "node": "file:/etc/motd", "outcome": "changed"})
     layer = {"type": "layer", "layer": 1, "nodes": [case.node(1, status="ok")]}
-    assert case.hear(layer, END) == [actions.Finished()]
+    assert case.hear(layer, END) == [actions.ResultReceived()]
     case.session.report.conclude()
     report = case.session.report.data
     assert (report["status"], report["summary"]) == ("ok", {"changed": 2})

@@ -118,13 +118,13 @@ def test_apply_goes_through_all_states_until_finished() -> None:
     case.greet()
     assert case.hear(HELLO) == [] and case.session.state is State.PLANNING
     assert case.hear({"type": "planned", "layer": 0, "nodes": case.nodes()}, {"type": "plan", "waits": True}) == [
-        actions.Planned()
+        actions.PlanReceived()
     ]
     assert case.session.state is State.WAITING
     assert sent(case.session.go(True)) == [{"type": "go"}]
     assert case.session.state is State.ACTING
     layer = {"type": "layer", "layer": 0, "nodes": case.nodes()}
-    assert case.hear(*done("file:/etc/motd"), layer, END) == [actions.Finished()]
+    assert case.hear(*done("file:/etc/motd"), layer, END) == [actions.ResultReceived()]
     case.session.report.conclude()
     assert case.session.state is State.FINISHED
     assert case.session.report.data["status"] == "ok"
@@ -142,7 +142,7 @@ def test_session_accepts_bytes_one_by_one() -> None:
         for frame in (HELLO, {"type": "planned", "layer": 0, "nodes": case.nodes()}, {"type": "plan"}, END)
     )
     asked = [action for at in range(len(data)) for action in case.session.receive(data[at : at + 1])]
-    assert asked == [actions.Planned(), actions.Finished()]
+    assert asked == [actions.PlanReceived(), actions.ResultReceived()]
     assert case.session.report.data["warnings"] == [
         "its login shell prints 5 bytes in a session without a terminal: motd"
     ]
