@@ -187,7 +187,7 @@ def section(found: click.Command, verb: str, mark: str) -> str:
     rows = [option(item) for item in found.params if isinstance(item, click.Option)]
     if rows:
         text += "\n" + table(("option", "meaning", "environment"), rows)
-    if isinstance(found, options.Command | options.Group) and found.examples:
+    if isinstance(found, options.Command | options.VerbGroup) and found.examples:
         text += f"\n```console\n{found.examples.strip()}\n```\n"
     return text
 

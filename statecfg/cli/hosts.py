@@ -14,7 +14,7 @@ import click
 from statecfg.cli import exit_codes, file_types, options, printing
 from statecfg.cli.host_store import HostOptions, HostStore
 from statecfg.cli.values import json_or_text
-from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
+from statecfg.cli.verbs import COLOR, JSON, StoreGroup, VerbResult
 from statecfg.remote.graph.events import HostEvent
 from statecfg.views import host_records, safe
 
@@ -66,10 +66,10 @@ def command(context: click.Context, inventory: str | None, store: str | None, as
 
 @command.verb("show", "statecfg hosts show web1\nstatecfg hosts show web1 --json", JSON, COLOR)
 @_name
-def show(opened: HostStore, name: str) -> Result:
+def show(opened: HostStore, name: str) -> VerbResult:
     """Show everything that the store knows about a host."""
     record, groups = opened.stored(name), opened.groups(name)
-    return Result(host_records.one(record, groups), host_records.data([record], {name: groups}))
+    return VerbResult(host_records.one(record, groups), host_records.data([record], {name: groups}))
 
 
 def _tags(context: click.Context, parameter: click.Parameter, values: Sequence[str]) -> Sequence[str]:
@@ -174,7 +174,7 @@ def unbind(opened: HostStore, name: str, playbook: str) -> str:
 @command.verb("forget", "statecfg hosts forget web1\nstatecfg hosts forget web1 --yes")
 @_name
 @click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
-def forget(opened: HostStore, name: str, yes: bool) -> str | Result:
+def forget(opened: HostStore, name: str, yes: bool) -> str | VerbResult:
     """Remove a host and its units from the store (event node-deleted).
 
     The host itself and its ledger stay as they are. The next apply tells the units on other hosts that its units
@@ -187,7 +187,7 @@ def forget(opened: HostStore, name: str, yes: bool) -> str | Result:
     opened.stored(name)
     if session.asks(yes) and not click.confirm(f"Forget {name}, its tags, metadata, bindings and units?", err=True):
         click.echo("Nothing was changed.", err=True)
-        return Result([], code=exit_codes.INTERRUPTED)
+        return VerbResult([], code=exit_codes.INTERRUPTED)
     services.forget_units(opened.store, opened.store.project, name)
     record = hosts.forget(opened.store, name)
     if record is not None:

@@ -342,7 +342,7 @@ class Command(click.Command):
         write_examples(self.examples, formatter)
 
 
-class Group(Command, click.Group):
+class VerbGroup(Command, click.Group):
     """A verb with subcommands. Its help ends with examples."""
 
     command_class = Command

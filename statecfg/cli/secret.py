@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from statecfg.cli import exit_codes, file_types, options, output_files
-from statecfg.cli.options import Group
+from statecfg.cli.options import VerbGroup
 from statecfg.cli.secret_options import secret_keys
 from statecfg.remote.graph.names import Mode
 
@@ -33,7 +33,7 @@ statecfg secret reveal playbooks/web.yml db-password -l db1  the value on one ho
 """
 
 
-@click.group("secret", cls=Group, examples=EXAMPLES)
+@click.group("secret", cls=VerbGroup, examples=EXAMPLES)
 def command() -> None:
     """Rotate and show the secrets that hosts generated (`generate` in a playbook)."""
 

@@ -13,7 +13,7 @@ import click
 
 from statecfg.cli import exit_codes, options
 from statecfg.cli.entity import access as entity_access
-from statecfg.cli.options import Group
+from statecfg.cli.options import VerbGroup
 from statecfg.problems.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Serving:
     allow_host: tuple[str, ...]
 
 
-@click.group("serve", cls=Group, examples=EXAMPLES, invoke_without_command=True)
+@click.group("serve", cls=VerbGroup, examples=EXAMPLES, invoke_without_command=True)
 @click.option("--bind", metavar="ADDRESS", default="127.0.0.1", help="Listen on this address. Default: 127.0.0.1.")
 @click.option(
     "--port",
@@ -102,7 +102,7 @@ def _serve(how: Serving, url: str | None) -> int:
                 click.echo("If other machines use another name, allow it with --allow-host NAME.")
             click.echo("Create a token: statecfg serve token create NAME --role author --org ORG")
 
-        guard = auth.Guard.for_address(how.bind, how.allow_host)
+        guard = auth.OriginGuard.for_address(how.bind, how.allow_host)
         ended = running.serve(listener, here, opened, guard, ready, tls)
     return exit_codes.INTERRUPTED if ended == signal.SIGINT else exit_codes.DONE
 

@@ -12,7 +12,7 @@ from statecfg.cli import exit_codes, options, printing
 from statecfg.cli.options import ConnectionOptions, take
 from statecfg.cli.output_options import OutputOptions, with_file
 from statecfg.cli.service_store import ServiceStore
-from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
+from statecfg.cli.verbs import COLOR, JSON, StoreGroup, VerbResult
 from statecfg.problems import InvalidInput, problem, suggest
 from statecfg.views import services as view
 from statecfg.views.changes import value_text
@@ -42,16 +42,16 @@ def command(context: click.Context, store: str | None) -> None:
 
 
 @command.verb("list", "statecfg service list\nstatecfg service list --json", JSON, COLOR)
-def listed(opened: ServiceStore) -> Result:
+def listed(opened: ServiceStore) -> VerbResult:
     """List services, units and relations. The leader of a service has a `*`."""
-    return Result(view.table(opened.snapshot), view.data(opened.snapshot))
+    return VerbResult(view.table(opened.snapshot), view.data(opened.snapshot))
 
 
 @command.verb("show", "statecfg service show db\nstatecfg service show db/0 --settings --json", JSON, COLOR)
 @click.argument("name", metavar="SERVICE|UNIT", shell_complete=options.offer_services_and_units)
 @click.option("--settings", is_flag=True, help="Also show the relation settings of the unit.")
 @click.option("--reveal", is_flag=True, help="Do not mask settings whose names look like secrets (password, token, …).")
-def show(opened: ServiceStore, name: str, settings: bool, reveal: bool) -> Result:
+def show(opened: ServiceStore, name: str, settings: bool, reveal: bool) -> VerbResult:
     """Show a service with its settings, or a unit with its relations.
 
     A relation setting is masked if its name looks like a secret: password, token, key and so on. Options of type
@@ -63,11 +63,11 @@ def show(opened: ServiceStore, name: str, settings: bool, reveal: bool) -> Resul
         unit = opened.unit(name)
         relations = services.in_relations(opened.store, unit.id)
         data = view.unit_with_relations(unit, relations, settings, reveal)
-        return Result(view.one_unit(unit, relations, settings, reveal), data)
+        return VerbResult(view.one_unit(unit, relations, settings, reveal), data)
     service = opened.service(name)
     values = services.get_settings(opened.store, opened.name, name) if service.alive else {}
     data = {"format": 1, **view.service_data(service, opened.snapshot), "settings": view.config(service, values)}
-    return Result(view.one_service(service, opened.snapshot, values), data)
+    return VerbResult(view.one_service(service, opened.snapshot, values), data)
 
 
 @command.verb("add-unit", "statecfg service add-unit web\nstatecfg service add-unit web --host web3")
@@ -152,21 +152,21 @@ def set_values(opened: ServiceStore, service: str, values: Sequence[str]) -> str
 @command.verb("get", "statecfg service get db\nstatecfg service get db title --json", JSON, COLOR)
 @click.argument("service", shell_complete=options.offer_services)
 @click.argument("key", required=False)
-def get(opened: ServiceStore, service: str, key: str | None) -> Result:
+def get(opened: ServiceStore, service: str, key: str | None) -> VerbResult:
     """Show all settings of a service, or one of them, as its units see them. Secrets are masked."""
     from statecfg.store import services
 
     row = opened.service(service)
     values = view.config(row, services.get_settings(opened.store, opened.name, service))
     if key is None:
-        return Result(view.settings_lines(values), {"format": 1, "settings": values})
+        return VerbResult(view.settings_lines(values), {"format": 1, "settings": values})
     if key not in values:
         help = suggest(key, values, "it has") or "it has no options"
         raise InvalidInput([problem("SC0708", f"the service `{service}` has no option `{key}`", help)])
     value = values[key]
     text = value if isinstance(value, str) else "" if value is None else value_text(value)
     lines = [printing.line(part) for part in text.split("\n")]
-    return Result(lines, {"format": 1, "settings": {key: value}})
+    return VerbResult(lines, {"format": 1, "settings": {key: value}})
 
 
 @command.command("resolved", examples="statecfg service resolved db/0\nstatecfg service resolved db/0 --retry -b -K")
@@ -210,7 +210,7 @@ def resolved(store: str | None, /, unit: str, retry: bool, **values: Any) -> int
     default=100,
     help="Maximum number of lines to print. Default: 100.",
 )
-def log(opened: ServiceStore, name: str | None, limit: int) -> Result:
+def log(opened: ServiceStore, name: str | None, limit: int) -> VerbResult:
     """Show the output of hooks: the newest lines, in the order in which they were written."""
     from statecfg.store import services
 
@@ -222,4 +222,4 @@ def log(opened: ServiceStore, name: str | None, limit: int) -> Result:
         there = opened.service(service)
         if slash and not (number.isdecimal() and int(number) < there.next):
             opened.unit(name)
-    return Result(view.log_lines(entries), view.log_data(entries))
+    return VerbResult(view.log_lines(entries), view.log_data(entries))

@@ -11,7 +11,7 @@ from statecfg.cli.project_store import ProjectStore
 from statecfg.problems import InvalidInput, collecting, problem, suggest
 
 if TYPE_CHECKING:
-    from statecfg.store.service_changes import Snapshot
+    from statecfg.store.service_changes import ServicesSnapshot
     from statecfg.store.units.records import End, ServiceRow, UnitRow
 
 
@@ -22,7 +22,7 @@ class ServiceStore(ProjectStore):
         from statecfg.store import services
 
         self.name = self.project.name
-        self.snapshot: Snapshot = services.show(self.store, self.name)
+        self.snapshot: ServicesSnapshot = services.show(self.store, self.name)
 
     def service(self, name: str) -> ServiceRow:
         """Return a service.
@@ -138,9 +138,9 @@ def _value(key: str, entry: Mapping[str, Any], text: str) -> Any:
 
     :raises ValueError: the value is wrong; the text says what to write
     """
-    from statecfg.playbook.service_options import Option
+    from statecfg.playbook.service_options import ServiceOption
 
-    option = Option(key, entry["type"])
+    option = ServiceOption(key, entry["type"])
     if option.type == "secret":
         raise ValueError("set secrets in the playbook, with !secret or secret(…)")
     reads: Mapping[str, Any] = {"int": int, "float": float, "boolean": {"true": True, "false": False}.get}

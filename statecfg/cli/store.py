@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from statecfg.cli import options
-from statecfg.cli.options import Group
+from statecfg.cli.options import VerbGroup
 
 if TYPE_CHECKING:
-    from statecfg.store.address import Address
+    from statecfg.store.address import StoreAddress
 
 EXAMPLES = """
 statecfg store url                     print its location
@@ -21,7 +21,7 @@ statecfg store migrate                 upgrade an older PostgreSQL schema
 """
 
 
-@click.group("store", cls=Group, examples=EXAMPLES)
+@click.group("store", cls=VerbGroup, examples=EXAMPLES)
 @options.store_option
 @click.pass_context
 def command(context: click.Context, store: str | None) -> None:
@@ -86,7 +86,7 @@ def migrate(store: str | None) -> None:
         click.echo(f"{opened.label}: schema {opened.schema()}")
 
 
-def _address(store: str | None) -> Address:
+def _address(store: str | None) -> StoreAddress:
     from statecfg.playbook import project
     from statecfg.store import address
 

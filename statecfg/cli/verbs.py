@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from statecfg.cli import options
-from statecfg.cli.options import Group
+from statecfg.cli.options import VerbGroup
 from statecfg.cli.printing import line, write
 from statecfg.cli.project_store import ProjectStore
 from statecfg.problems.frozen import dataclass
@@ -22,7 +22,7 @@ JSON, COLOR = options.json_option, options.no_color_option
 
 
 @dataclass(frozen=True)
-class Result:
+class VerbResult:
     """The output of a command: lines for people, data for programs (`--json`), and the exit code."""
 
     lines: Iterable[Line]
@@ -30,12 +30,12 @@ class Result:
     code: int = 0
 
 
-def one_line(text: str, data: Any = None) -> Result:
+def one_line(text: str, data: Any = None) -> VerbResult:
     """Return output with one line for people."""
-    return Result([line(text)], data)
+    return VerbResult([line(text)], data)
 
 
-class StoreGroup(Group):
+class StoreGroup(VerbGroup):
     """A group whose verbs use a store.
 
     :param opens: returns the store from click's `context.obj`; each verb enters it
@@ -48,7 +48,7 @@ class StoreGroup(Group):
     def verb(
         self, name: str, examples: str, *more: Callable[[Function], Function]
     ) -> Callable[[Function], click.Command]:
-        """Add a command. Its function receives the entered store and the arguments, and returns Result or one line.
+        """Add a command. Its function receives the entered store and the arguments, and returns VerbResult or one line.
 
         :param examples: lines for the help
         :param more: the options JSON and COLOR if the command takes them; they follow its own options

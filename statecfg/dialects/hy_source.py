@@ -165,7 +165,7 @@ def load_module(name: str, path: str) -> types.ModuleType:
     return module
 
 
-class Finder:
+class HyFinder:
     """Finds the Hy modules of projects and of statecfg before Hy's own importer does."""
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ class Finder:
         return None
 
 
-FINDER = Finder()
+FINDER = HyFinder()
 
 
 def install(root: str | None = None) -> None:

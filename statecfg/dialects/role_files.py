@@ -11,7 +11,7 @@ from typing import Any
 
 from statecfg import resources, templates
 from statecfg.dialects import modules, yaml_text, yaml_tree
-from statecfg.dialects.yaml_entry import Entry, Reader, author, named_variables
+from statecfg.dialects.yaml_entry import YamlEntry, YamlEntryReader, author, named_variables
 from statecfg.dialects.yaml_loops import RESERVED
 from statecfg.dialects.yaml_tree import Scalar, YamlNode
 from statecfg.playbook import role as roles
@@ -43,7 +43,7 @@ class RoleFiles:
     role: Role
     variables: Mapping[str, Any]
     positions: Mapping[str, SourceLocation]
-    entries: list[Entry]
+    entries: list[YamlEntry]
     functions: tuple[Callable[[HostContext], Any], ...]
 
     def bound(self, given: Given, top: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -156,7 +156,9 @@ def read(found: Found, root: str) -> RoleFiles:
         report(problem("SC0325", detail, "rename one of them", location))
     description, style = _text(top.items.get("description")), _style(top.items.get("templates"))
     role = Role(name, directory, origin, description, parameters, style)
-    return RoleFiles(role, variables, positions, Reader().read(top.items.get("resources"), file), found_functions)
+    return RoleFiles(
+        role, variables, positions, YamlEntryReader().read(top.items.get("resources"), file), found_functions
+    )
 
 
 def _parameters(node: YamlNode | None, role: str) -> tuple[Parameter, ...]:

@@ -21,7 +21,7 @@ MOST_FILES = 1000  # the number of files to search in a directory of templates
 _EXPRESSIONS = ("when", "for_each")
 
 
-class Names:
+class VariableNames:
     """The names in a playbook and in the files that it includes.
 
     :param root: directory of the project

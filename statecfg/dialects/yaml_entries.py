@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg import templates
 from statecfg.dialects import scalars, yaml_loops, yaml_text, yaml_tree
 from statecfg.dialects import yaml_tree as tree
-from statecfg.dialects.yaml_entry import Entry, Reader, named_variables
+from statecfg.dialects.yaml_entry import YamlEntry, YamlEntryReader, named_variables
 from statecfg.graph import host_conditions, host_items, opaque, recording, schema
 from statecfg.graph.declare import WRONG, declare_at
 from statecfg.graph.graph import Graph, gap
@@ -87,18 +87,18 @@ class Entries:
     def __init__(self, root: str) -> None:
         self.root = root
         self._library: Library | None = None
-        self._files: dict[str, tuple[list[Entry], Located] | None] = {}  # None: it could not be read
+        self._files: dict[str, tuple[list[YamlEntry], Located] | None] = {}  # None: it could not be read
         self._secrets: dict[int, secrets.Secret] = {}
-        self.read = Reader().read
+        self.read = YamlEntryReader().read
 
-    def included_first(self, node: tree.YamlNode | None) -> list[Entry]:
+    def included_first(self, node: tree.YamlNode | None) -> list[YamlEntry]:
         """Return an entry for each file in a play's own `include:`, which is a file or a list of files."""
         if node is None:
             return []
         items = node.items if isinstance(node, tree.Sequence) else [node]
-        return [Entry(None, item, item.location, file=item.file) for item in items]
+        return [YamlEntry(None, item, item.location, file=item.file) for item in items]
 
-    def graphs(self, entries: list[Entry], scope: Values, context: EntryContext) -> Iterator[Graph]:
+    def graphs(self, entries: list[YamlEntry], scope: Values, context: EntryContext) -> Iterator[Graph]:
         """Yield the graph of each node, and report problems.
 
         :param scope: the variables
@@ -148,7 +148,7 @@ class Entries:
             return self._value(node, scope, name), True
         return WRONG, False
 
-    def _declared(self, entry: Entry, node_type: NodeType[...], scope: Values, context: EntryContext) -> Graph:
+    def _declared(self, entry: YamlEntry, node_type: NodeType[...], scope: Values, context: EntryContext) -> Graph:
         argument, _ = self._try(entry.argument, scope)
         attrs = {name: _taken(name, node, self._try(node, scope, name)[0]) for name, node in entry.attrs.items()}
         count = len(schema.of(node_type).arguments)
@@ -163,7 +163,7 @@ class Entries:
         report(*(_about_templates(item, entry) for item in reported))
         return graph
 
-    def _wanted(self, entry: Entry, scope: Values) -> bool | None:
+    def _wanted(self, entry: YamlEntry, scope: Values) -> bool | None:
         """Return whether the condition of an entry is true; None if it is invalid, which is reported."""
         if entry.when is None:
             return True
@@ -174,12 +174,12 @@ class Entries:
             report(problem("SC0318", detail, hint, entry.when.location))
         return answer if isinstance(answer, bool) else None
 
-    def _conditions(self, entry: Entry, scope: Values) -> Iterable[Any]:
+    def _conditions(self, entry: YamlEntry, scope: Values) -> Iterable[Any]:
         node = entry.attrs.get("when_host")
         value, right = self._try(node, scope) if node is not None else (None, False)
         return host_conditions.of_block(value, node.location) if node is not None and right else ()
 
-    def _rounds(self, entry: Entry, scope: Values) -> Iterator[Values | None]:
+    def _rounds(self, entry: YamlEntry, scope: Values) -> Iterator[Values | None]:
         """Yield the variables that each round of an entry's loop adds; one empty map if there is no loop.
 
         Yield None if the loop is invalid, which is reported.
@@ -219,7 +219,7 @@ class Entries:
 
     # Including
 
-    def _included(self, entry: Entry, scope: Values, context: EntryContext) -> Iterator[Graph]:
+    def _included(self, entry: YamlEntry, scope: Values, context: EntryContext) -> Iterator[Graph]:
         name, right = self._try(entry.argument, scope)
         if right and self._is_role(name, entry):
             given = self._given(entry, scope)
@@ -245,7 +245,7 @@ class Entries:
         inside = replace(context.inside(label, added), chain=steps, scope=around)
         yield from self.graphs(entries, {**scope, **added}, inside)
 
-    def _given(self, entry: Entry, scope: Values) -> Given | None:
+    def _given(self, entry: YamlEntry, scope: Values) -> Given | None:
         """Return the values that an include passes to a role; None if one is invalid, which is reported."""
         values: Values = {}
         positions: dict[str, SourceLocation] = {}
@@ -257,7 +257,7 @@ class Entries:
         return Given(values, entry.location, positions) if valid else None
 
     @staticmethod
-    def _is_role(name: Any, entry: Entry) -> bool:
+    def _is_role(name: Any, entry: YamlEntry) -> bool:
         if not isinstance(name, str) or not role_path.is_name(name):
             return False
         return not os.path.isfile(os.path.join(os.path.dirname(entry.file), name))
@@ -310,7 +310,7 @@ class Entries:
                 graphs = list(graphs_of(function(own), f"the role {role.name}", role.position))
             yield from graphs
 
-    def _steps(self, name: Any, entry: Entry, chain: Chain) -> tuple[str, Chain]:
+    def _steps(self, name: Any, entry: YamlEntry, chain: Chain) -> tuple[str, Chain]:
         """Return the path of the file to include, and the chain with it; "" for an invalid file."""
         if not isinstance(name, str) or not name:
             detail = f"`include:` must be the path of a file; this is {scalars.describe(name)}"
@@ -332,7 +332,7 @@ class Entries:
             return "", chain
         return path, steps
 
-    def _file(self, path: str) -> tuple[list[Entry], Located] | None:
+    def _file(self, path: str) -> tuple[list[YamlEntry], Located] | None:
         if path in self._files:
             return self._files[path]
         self._files[path] = None
@@ -386,7 +386,7 @@ def _placed(node: tree.YamlNode, value: Any) -> Any:
     return positions.Written(value, node.location) if type(value) is str else value
 
 
-def _about_templates(reported: Problem, entry: Entry) -> Problem:
+def _about_templates(reported: Problem, entry: YamlEntry) -> Problem:
     """Return a problem with another help if a template returned a value for a string, which is already in quotes."""
     nodes = (entry.argument, *entry.attrs.values())
     written = [node for node in nodes if isinstance(node, tree.Scalar) and isinstance(node.value, str)]

@@ -26,7 +26,7 @@ BLOCK_KEYS = ("resources", *BLOCK_CONTROL)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class YamlEntry:
     """One entry of a list of resources.
 
     :param node_type: the node type; None for an `include:`, a block or an unreadable entry
@@ -49,27 +49,27 @@ class Entry:
     when: tree.YamlNode | None = None
     loop: yaml_loops.Loop | None = None
     file: str = ""
-    inner: list[Entry] | None = None
+    inner: list[YamlEntry] | None = None
     gap: Graph | None = None
 
 
-def _unreadable(node_type: str, argument: tree.YamlNode | None) -> Entry:
+def _unreadable(node_type: str, argument: tree.YamlNode | None) -> YamlEntry:
     text = argument.value if isinstance(argument, tree.Scalar) and not argument.wrong else None
     certain = isinstance(text, str) and not templates.is_template(text)
     nowhere = tree.Scalar(("", 0, 0), None, None)
-    return Entry(None, nowhere, nowhere.location, gap=gap(node_type, str(text) if certain else ""))
+    return YamlEntry(None, nowhere, nowhere.location, gap=gap(node_type, str(text) if certain else ""))
 
 
 UNREADABLE = _unreadable("", None)
 
 
-class Reader:
+class YamlEntryReader:
     """Reads entries and reports invalid ones."""
 
     def __init__(self) -> None:
         self._node_types = frozenset(registry.names())
 
-    def read(self, node: tree.YamlNode | None, file: str) -> list[Entry]:
+    def read(self, node: tree.YamlNode | None, file: str) -> list[YamlEntry]:
         """Return the entries of a list, and report invalid ones.
 
         :param node: the list; None for none
@@ -80,7 +80,7 @@ class Reader:
         listed = tree.sequence(node, "`resources:`", "- file: /etc/motd")
         return [self._entry(item, file) for item in listed.items] if listed else [UNREADABLE]
 
-    def _entry(self, node: tree.YamlNode, file: str) -> Entry:
+    def _entry(self, node: tree.YamlNode, file: str) -> YamlEntry:
         if not isinstance(node, tree.Mapping) or node.tag is not None:
             detail = f"an entry must be a map that starts with a node type; this is {tree.describe(node)}"
             text = node.value if isinstance(node, tree.Scalar) and isinstance(node.value, str) else "NAME"
@@ -94,13 +94,15 @@ class Reader:
                 key: node.items[key] for key in ("vars", "when_host") if key in node.items
             }
             location = node.keys["include"].location
-            return Entry(None, node.items["include"], location, rest, {}, when, yaml_loops.read(node), file)
+            return YamlEntry(None, node.items["include"], location, rest, {}, when, yaml_loops.read(node), file)
         if "resources" in node.items and not self._node_types.intersection(node.items):
             tree.check_keys(node, "a block of entries", BLOCK_KEYS)
             inner = self.read(node.items["resources"], file)
             location = node.keys["resources"].location
             rest = {"when_host": node.items["when_host"]} if "when_host" in node.items else {}
-            return Entry(None, node.items["resources"], location, rest, {}, when, yaml_loops.read(node), file, inner)
+            return YamlEntry(
+                None, node.items["resources"], location, rest, {}, when, yaml_loops.read(node), file, inner
+            )
         name, node_type = self._name_and_type(node)
         if node_type is None:
             return _unreadable("", node.items.get(name)) if "provides" not in node.items else UNREADABLE
@@ -110,7 +112,7 @@ class Reader:
         attrs = {key: value for key, value in node.items.items() if key not in left_out}
         locations = {key: node.keys[key].location for key in attrs}
         loop = yaml_loops.read(node, taken)
-        return Entry(node_type, node.items[name], node.keys[name].location, attrs, locations, when, loop, file)
+        return YamlEntry(node_type, node.items[name], node.keys[name].location, attrs, locations, when, loop, file)
 
     @staticmethod
     def _node_type(name: str, location: SourceLocation) -> NodeType[...] | None:

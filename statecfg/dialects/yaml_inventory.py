@@ -54,7 +54,7 @@ JUMP = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:@%\[\],-]*\Z")
 
 
 @dataclass(frozen=True)
-class Source:
+class InventorySource:
     """Another source that an inventory names under `sources:`.
 
     :param path: a file or directory; "" for a program
@@ -77,7 +77,7 @@ class FileLists:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenInventory:
     """What one inventory file contains.
 
     :param own: host → its variables
@@ -89,7 +89,7 @@ class Written:
     own: dict[str, Vars] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
     files: FileLists = field(default_factory=FileLists)
-    sources: list[Source] = field(default_factory=list)
+    sources: list[InventorySource] = field(default_factory=list)
 
 
 def parse(root: YamlNode, file: str) -> Inventory:
@@ -110,9 +110,9 @@ def parse(root: YamlNode, file: str) -> Inventory:
     return inventory
 
 
-def read(root: YamlNode) -> Written:
+def read(root: YamlNode) -> WrittenInventory:
     """Return what a YAML tree contains. Report its problems."""
-    written = Written()
+    written = WrittenInventory()
     top = yaml_tree.mapping(root, "an inventory", SHAPE)
     if top is None:
         return written
@@ -140,13 +140,13 @@ def _files(node: YamlNode | None) -> list[tuple[str, SourceLocation]]:
     return [(text, location) for text, location in texts if text is not None]
 
 
-def _sources(node: YamlNode | None) -> Iterator[Source]:
+def _sources(node: YamlNode | None) -> Iterator[InventorySource]:
     listed = yaml_tree.sequence(node, "`sources:`", "sources: [hosts.ini]") if node is not None else None
     for item in listed.items if listed is not None else ():
         if isinstance(item, Scalar):
             path = _text(item, "sources", re.compile(r"[^\0]+\Z"), "a path, or {command: [PROGRAM, ARGUMENT]}")
             if path is not None:
-                yield Source(item.location, path)
+                yield InventorySource(item.location, path)
             continue
         entry = yaml_tree.mapping(item, "a source", "a path, or {command: [PROGRAM, ARGUMENT]}")
         if entry is None:
@@ -154,7 +154,7 @@ def _sources(node: YamlNode | None) -> Iterator[Source]:
         yaml_tree.check_keys(entry, "a source", ("command", "timeout"))
         command, timeout = _command(entry), _timeout(entry.items.get("timeout"))
         if command and timeout is not None:
-            yield Source(entry.location, command=command, timeout=timeout)
+            yield InventorySource(entry.location, command=command, timeout=timeout)
 
 
 def _command(entry: Mapping) -> tuple[str, ...]:

@@ -11,10 +11,10 @@ from statecfg import transport
 from statecfg.engines.link import Workers
 from statecfg.problems import InvalidInput, problem
 from statecfg.problems.suggestions import suggest
-from statecfg.transport import LOCAL, Connection, SshSettings, Target, Unreachable, WorkerLost
+from statecfg.transport import LOCAL, HostConnection, SshSettings, Target, Unreachable, WorkerLost
 
 if TYPE_CHECKING:
-    from statecfg.engines.remote_transport import Worker
+    from statecfg.engines.remote_transport import EngineWorker
 
 ENGINES = ("threads", "processes", "processes:N", "tls://HOST:PORT", "dask://127.0.0.1:PORT")
 MOST = 256  # worker processes
@@ -54,7 +54,7 @@ class Engine(Protocol):
     def load(self, targets: Iterable[Target]) -> None:
         """Load what `connect` needs for these targets; see `statecfg.transport.load`."""
 
-    def connect(self, target: Target, settings: SshSettings | None = None) -> Connection:
+    def connect(self, target: Target, settings: SshSettings | None = None) -> HostConnection:
         """Connect to a host; see `statecfg.transport.connect`."""
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class Threads:
         """Load what `connect` needs for these targets; see `statecfg.transport.load`."""
         transport.load(targets)
 
-    def connect(self, target: Target, settings: SshSettings | None = None) -> Connection:
+    def connect(self, target: Target, settings: SshSettings | None = None) -> HostConnection:
         """Connect to a host; see `statecfg.transport.connect`."""
         return transport.connect(target, settings)
 
@@ -90,9 +90,9 @@ class WorkerEngine:
     def __init__(self, workers: Workers, here: bool = True) -> None:
         self.here = here
         self._source, self._lock = workers, threading.Lock()
-        from statecfg.engines.remote_transport import Worker  # a run without workers does not need it
+        from statecfg.engines.remote_transport import EngineWorker  # a run without workers does not need it
 
-        self._workers = [Worker(link) for link in workers.start()]
+        self._workers = [EngineWorker(link) for link in workers.start()]
         unfit = {worker: why for worker in self._workers if (why := worker.mismatch())}
         for worker, why in unfit.items():
             worker.end(why)
@@ -104,7 +104,7 @@ class WorkerEngine:
     def load(self, targets: Iterable[Target]) -> None:
         """Load nothing: the workers connect."""
 
-    def connect(self, target: Target, settings: SshSettings | None = None) -> Connection:
+    def connect(self, target: Target, settings: SshSettings | None = None) -> HostConnection:
         """Connect to a host from a worker, or from here if it is this machine; see `statecfg.transport.connect`.
 
         A worker that is lost meanwhile is replaced by another one.
@@ -132,7 +132,7 @@ class WorkerEngine:
             worker.end("the run has ended")
         self._source.close()
 
-    def _least_loaded(self, host: str) -> Worker:
+    def _least_loaded(self, host: str) -> EngineWorker:
         """Return a worker, and count one more host for it.
 
         :raises Unreachable: all workers are lost

@@ -22,7 +22,7 @@ from statecfg.engines.channel import (
     message,
 )
 from statecfg.engines.identity import identity
-from statecfg.transport import Connection, SshSettings, Stream, Target, TransportError, connect
+from statecfg.transport import HostConnection, SshSettings, Stream, Target, TransportError, connect
 
 QUICK, IDLE = 0.02, 1.0  # seconds between two looks at stderr: until the first output, or after it
 DRAIN = 2.0  # seconds in which a stream that is closed sends what the controller wrote before
@@ -55,7 +55,7 @@ class _Relay:
     def __init__(self, channel: EngineChannel) -> None:
         self.channel = channel
         self.lock = threading.Lock()
-        self.connections: dict[int, Connection | None] = {}  # None while it is being opened
+        self.connections: dict[int, HostConnection | None] = {}  # None while it is being opened
         self.streams: dict[int, _Relayed] = {}
         self.over = False
 
@@ -148,7 +148,7 @@ class _Relay:
 class _Relayed:
     """One stream. Its thread relays what the program writes; a second thread writes what the controller sends."""
 
-    def __init__(self, channel: EngineChannel, number: int, connection: Connection) -> None:
+    def __init__(self, channel: EngineChannel, number: int, connection: HostConnection) -> None:
         self.channel, self.number, self.connection = channel, number, connection
         self.host = str(getattr(connection, "host", connection.peer))
         self.stream: Stream | None = None

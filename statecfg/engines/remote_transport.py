@@ -25,7 +25,7 @@ ERRORS: dict[str, type[errors.TransportError]] = {
 }
 
 
-class Worker:
+class EngineWorker:
     """A worker, seen from the controller.
 
     :ivar load: the number of connections that it holds or opens
@@ -167,10 +167,10 @@ class Worker:
 
 
 class RemoteConnection:
-    """A connection that a worker holds; see `statecfg.transport.Connection`."""
+    """A connection that a worker holds; see `statecfg.transport.HostConnection`."""
 
     def __init__(
-        self, worker: Worker, number: int, host: str, peer: str, address: str, warnings: tuple[str, ...]
+        self, worker: EngineWorker, number: int, host: str, peer: str, address: str, warnings: tuple[str, ...]
     ) -> None:
         self.worker, self.number = worker, number
         self.host, self.peer, self.address, self.warnings = host, peer, address, warnings
@@ -197,7 +197,7 @@ class RemoteConnection:
 class RemoteStream:
     """A stream that a worker relays; see `statecfg.transport.Stream`."""
 
-    def __init__(self, host: str, worker: Worker) -> None:
+    def __init__(self, host: str, worker: EngineWorker) -> None:
         self.host, self.worker, self.number = host, worker, 0
         self.changed = threading.Condition()
         self.chunks: deque[bytes] = deque()  # b"" is the end of the output

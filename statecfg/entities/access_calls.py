@@ -10,7 +10,7 @@ from typing import Any
 
 from statecfg.entities import access, bodies, rows, urn
 from statecfg.entities.calls import Calls, listed
-from statecfg.entities.filters import Field
+from statecfg.entities.filters import FilterField
 from statecfg.entities.model import (
     FULL_CONTROL,
     MEMBERSHIP,
@@ -29,10 +29,10 @@ from statecfg.store.entities import lists as entity_lists
 from statecfg.store.entities import tables
 
 FIELDS = {
-    "id": Field("id"),
-    "objectId": Field("object"),
-    "accessLevelId": Field("level"),
-    "memberId": Field("member"),
+    "id": FilterField("id"),
+    "objectId": FilterField("object"),
+    "accessLevelId": FilterField("level"),
+    "memberId": FilterField("member"),
 }
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,127}")
 

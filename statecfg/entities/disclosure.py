@@ -28,13 +28,13 @@ class RunCounts(TypedDict):
     resources: Mapping[str, int]
 
 
-class Result(TypedDict):
+class TaskResult(TypedDict):
     """The result of a task."""
 
     runs: list[RunCounts]
 
 
-def result(reports: Sequence[Report]) -> Result:
+def result(reports: Sequence[Report]) -> TaskResult:
     """Return the result of a task: the counts of each run."""
     return {"runs": [_run(report) for report in reports]}
 

@@ -26,7 +26,7 @@ Condition = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FilterField:
     """The column that a key of a filter refers to.
 
     :param column: the column in the store
@@ -37,7 +37,7 @@ class Field:
     value_type: str = "text"
 
 
-Fields = Mapping[str, Field]
+Fields = Mapping[str, FilterField]
 
 
 def parse(text: str, fields: Fields) -> Condition | None:
@@ -64,7 +64,7 @@ def order(name: str, fields: Fields) -> tuple[str, tuple[str, ...]] | None:
     return field.column, path
 
 
-def _field(name: str, fields: Fields) -> tuple[Field, tuple[str, ...]]:
+def _field(name: str, fields: Fields) -> tuple[FilterField, tuple[str, ...]]:
     field = fields.get(name)
     if field is not None and field.value_type != "json":
         return field, ()
@@ -149,7 +149,7 @@ def _pattern(raw: str) -> str | tuple[str, ...]:
     return pieces[0] if len(pieces) == 1 else tuple(pieces)
 
 
-def _value(name: str, field: Field, raw: str) -> Any:
+def _value(name: str, field: FilterField, raw: str) -> Any:
     value = re.sub(r"\\(.)", r"\1", raw, flags=re.S).replace("\0", "")
     if field.value_type == "number":
         if not re.fullmatch(r"-?[0-9]{1,18}", value):

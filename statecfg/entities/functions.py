@@ -32,7 +32,7 @@ _ID = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)\Z", re.ASCII
 class FunctionRequest(TypedDict):
     """A request to call a function.
 
-    `root`: the project's directory. `id`: MODULE:FUNCTION. `context`: the fields of a `Context` but `_update`.
+    `root`: the project's directory. `id`: MODULE:FUNCTION. `context`: the fields of a `FunctionContext` but `_update`.
     """
 
     do: Literal["function"]
@@ -53,7 +53,7 @@ class FunctionResult(TypedDict):
 
 
 @dataclass(frozen=True)
-class Context:
+class FunctionContext:
     """The input of a function besides the entity's content and the arguments.
 
     :param entity_id: the entity's URN
@@ -158,7 +158,7 @@ def call(request: FunctionRequest, update: Callable[[Update], None]) -> Function
         return {"ok": False, "error": wrong}
     module, name = request["id"].split(":")
     sys.path.insert(0, str(root / FOLDER))
-    context = Context(**request["context"], _update=update)
+    context = FunctionContext(**request["context"], _update=update)
     try:
         function = getattr(_loaded(file_of(root, module), module), name)
         result = function(request["entity"], request["arguments"], context)

@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 from statecfg.entities import access, behaviors, bodies, rows, urn
 from statecfg.entities.calls import Calls, listed
-from statecfg.entities.filters import Field
+from statecfg.entities.filters import FilterField
 from statecfg.entities.model import Behavior, Interface, Page, Principal, Query
 from statecfg.entities.parts import Coordinates
 from statecfg.entities.problems import bad, forbidden
@@ -17,8 +17,8 @@ from statecfg.store import records
 from statecfg.store.entities import lists as entity_lists
 from statecfg.store.entities import tables
 
-FIELDS = {key: Field(key) for key in ("id", "name", "vendor", "nss", "version")}
-BEHAVIOR_FIELDS = {key: Field(key) for key in ("id", "ref", "name", "description")}
+FIELDS = {key: FilterField(key) for key in ("id", "name", "vendor", "nss", "version")}
+BEHAVIOR_FIELDS = {key: FilterField(key) for key in ("id", "ref", "name", "description")}
 EXISTS = "RDE_BEHAVIOR_ALREADY_EXISTS"
 SCOPE = "RDE_INVALID_BEHAVIOR_SCOPE"
 IN_USE = "RDE_IN_USE"

@@ -10,7 +10,7 @@ from statecfg.problems.frozen import dataclass
 FAILED = "RDE_BEHAVIOR_FAILED"
 
 
-class Error(TypedDict):
+class TaskError(TypedDict):
     """The error of a task."""
 
     majorErrorCode: int
@@ -107,7 +107,7 @@ class BehaviorResult:
 
     ok: bool
     result: Any = None
-    error: Error | None = None
+    error: TaskError | None = None
     public: str | None = None
 
     @classmethod

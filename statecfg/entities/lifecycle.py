@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from statecfg.entities import access, bodies, rows, schemas, urn, work
 from statecfg.entities.calls import Calls, listed
-from statecfg.entities.filters import Field
+from statecfg.entities.filters import FilterField
 from statecfg.entities.invocation import BehaviorResult
 from statecfg.entities.model import (
     CREATE,
@@ -36,31 +36,31 @@ from statecfg.entities.model import (
 )
 from statecfg.entities.problems import bad, forbidden, stale
 from statecfg.entities.types import seen_type, type_behavior
-from statecfg.entities.work import Work
+from statecfg.entities.work import TaskWork
 from statecfg.store import records
 from statecfg.store.entities import lists as entity_lists
 from statecfg.store.entities import tables
 
 NOT_RESOLVED = "RDE_ENTITY_NOT_RESOLVED"
 FIELDS = {
-    "id": Field("id"),
-    "name": Field("name"),
-    "externalId": Field("external_id"),
-    "entityType": Field("type"),
-    "entity": Field("content", "json"),
-    "entityState": Field("state"),
-    "state": Field("state"),
-    "message": Field("message"),
-    "owner.name": Field("owner"),
-    "owner": Field("owner"),
-    "org.name": Field("tenant"),
-    "org": Field("tenant"),
-    "creationDate": Field("created", "time"),
-    "lastModificationDate": Field("modified", "time"),
+    "id": FilterField("id"),
+    "name": FilterField("name"),
+    "externalId": FilterField("external_id"),
+    "entityType": FilterField("type"),
+    "entity": FilterField("content", "json"),
+    "entityState": FilterField("state"),
+    "state": FilterField("state"),
+    "message": FilterField("message"),
+    "owner.name": FilterField("owner"),
+    "owner": FilterField("owner"),
+    "org.name": FilterField("tenant"),
+    "org": FilterField("tenant"),
+    "creationDate": FilterField("created", "time"),
+    "lastModificationDate": FilterField("modified", "time"),
 }
 
 
-class _Columns(TypedDict, total=False):
+class _EntityColumns(TypedDict, total=False):
     """The columns of an entity that a request sets."""
 
     name: str
@@ -215,7 +215,7 @@ class EntityCalls(Calls):
                 under_way = records.every(connection, tables.task, entity=id, name=DELETE, ended=None)
                 if under_way:
                     return rows.task(under_way[0])
-                job: Work = {"do": "delete", "hooks": True}
+                job: TaskWork = {"do": "delete", "hooks": True}
                 return _task(connection, work.queue(connection, principal, entity, DELETE, text, job, now))
             task = work.add_task(connection, principal, entity, DELETE, text, now)
             work.remove(connection, entity)
@@ -248,7 +248,7 @@ class EntityCalls(Calls):
                 message = f"{id} is {entity.state}: behaviors can only be invoked on entities in state {RESOLVED}."
                 raise bad(message, NOT_RESOLVED)
             text = work.invoked(invoked.name, entity)
-            job: Work = {"do": "invoke", "behavior": invoked.ref, "arguments": arguments, "metadata": metadata}
+            job: TaskWork = {"do": "invoke", "behavior": invoked.ref, "arguments": arguments, "metadata": metadata}
             return _task(connection, work.queue(connection, principal, entity, EXECUTE, text, job, now))
 
         return self.store.attempt(enter)
@@ -276,9 +276,9 @@ def _matching(entity: Any, if_match: str | None) -> None:
         raise stale()
 
 
-def _values(body: Mapping[str, Any]) -> _Columns:
+def _values(body: Mapping[str, Any]) -> _EntityColumns:
     """Return the columns that a body changes; omitted keys keep their value."""
-    values: _Columns = {}
+    values: _EntityColumns = {}
     if body.get("name") is not None:
         values["name"] = bodies.text(body, "name")
     if body.get("entity") is not None:
@@ -330,14 +330,14 @@ def _mark(
     if not wanted or PRE_DELETE not in work.type_of(connection, entity).hooks:
         marked = work.change(connection, entity, now, **{**values, "state": IN_DELETION, "message": ""})
         return Updated(rows.entity(marked))
-    job: Work = {"do": "mark", "hooks": True, "values": dict(values), "revision": entity.revision}
+    job: TaskWork = {"do": "mark", "hooks": True, "values": dict(values), "revision": entity.revision}
     text = f"Updating {entity.name}({entity.id})"
     id = work.queue(connection, principal, entity, UPDATE, text, job, now)
     return Updated(rows.entity(entity), _task(connection, id), accepted=True)
 
 
 def _hook(
-    connection: Any, principal: Principal, entity_type: EntityType, entity: Any, job: Work, ref: str, now: float
+    connection: Any, principal: Principal, entity_type: EntityType, entity: Any, job: TaskWork, ref: str, now: float
 ) -> Task:
     behavior = rows.effective(connection, entity_type, ref)
     assert behavior is not None

@@ -7,19 +7,19 @@ from typing import Any, TypedDict
 
 from statecfg.entities import access, bodies, rows, urn
 from statecfg.entities.calls import Calls, listed
-from statecfg.entities.filters import Field
+from statecfg.entities.filters import FilterField
 from statecfg.entities.model import DOMAINS, READ_ONLY, READ_WRITE, TENANT, MetadataEntry, Page, Principal, Query
 from statecfg.entities.problems import bad, forbidden, stale
 from statecfg.store import records
 from statecfg.store.entities import lists as entity_lists
 from statecfg.store.entities import tables
 
-FIELDS = {"id": Field("id"), **{f"keyValue.{name}": Field(name) for name in ("domain", "namespace", "key")}}
+FIELDS = {"id": FilterField("id"), **{f"keyValue.{name}": FilterField(name) for name in ("domain", "namespace", "key")}}
 LONGEST = 4096  # characters of a string
 _TYPES: Mapping[str, tuple[type, ...]] = {"StringEntry": (str,), "NumberEntry": (int, float), "BoolEntry": (bool,)}
 
 
-class _Value(TypedDict):
+class _TypedValue(TypedDict):
     """The columns of a typed value: one of `_TYPES`, and a value of this type."""
 
     type: str
@@ -141,7 +141,7 @@ def _changeable(connection: Any, principal: Principal, entity: str, id: str) -> 
     return entry
 
 
-def _value(key_value: Mapping[str, Any]) -> _Value:
+def _value(key_value: Mapping[str, Any]) -> _TypedValue:
     """Return the columns of a typed value.
 
     :raises ApiError: the value does not have its declared type

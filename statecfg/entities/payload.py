@@ -42,7 +42,7 @@ class TemplateError(StatecfgError):
 
 
 @dataclass(frozen=True)
-class _Value:
+class _Placeholder:
     """`${…}`: the steps to a value, the default for a missing value, and the built-ins to apply."""
 
     written: str
@@ -54,7 +54,7 @@ class _Value:
 @dataclass(frozen=True)
 class _Assign:
     name: str
-    pieces: Sequence[str | _Value]
+    pieces: Sequence[str | _Placeholder]
 
 
 def compact(value: Any) -> bytes:
@@ -89,7 +89,7 @@ def rendered(template: str, data: Mapping[str, Any]) -> tuple[bytes, dict[str, s
     parts: list[str] = []
     size = 0
 
-    def render(piece: str | _Value) -> str:
+    def render(piece: str | _Placeholder) -> str:
         nonlocal size
         text = _rendered(piece, values)
         size += len(text)
@@ -108,8 +108,8 @@ def rendered(template: str, data: Mapping[str, Any]) -> tuple[bytes, dict[str, s
     return "".join(parts).encode(), headers
 
 
-def _parsed(template: str) -> list[str | _Value | _Assign]:
-    pieces: list[str | _Value | _Assign] = []
+def _parsed(template: str) -> list[str | _Placeholder | _Assign]:
+    pieces: list[str | _Placeholder | _Assign] = []
     end = 0
     for tag in _TAG.finditer(template):
         pieces.append(template[end : tag.start()])
@@ -151,7 +151,7 @@ def _header(name: str, value: str) -> str:
     return value
 
 
-def _value(text: str) -> _Value:
+def _value(text: str) -> _Placeholder:
     steps: list[str | int] = []
     at = 0
     while (match := _STEP.match(text, at)) is not None:
@@ -172,10 +172,10 @@ def _value(text: str) -> _Value:
             f"the template's ${{{text[:60]}}} is not supported: write ${{path.to.value}}, "
             'maybe with !"default" or ?json_string'
         )
-    return _Value(text.strip(), steps, default, builtins)
+    return _Placeholder(text.strip(), steps, default, builtins)
 
 
-def _rendered(piece: str | _Value, data: Mapping[str, Any]) -> str:
+def _rendered(piece: str | _Placeholder, data: Mapping[str, Any]) -> str:
     if isinstance(piece, str):
         return piece
     value: Any = data

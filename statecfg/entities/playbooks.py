@@ -64,7 +64,7 @@ class PlaybookResult(TypedDict):
     """The result of the runs. `error` and `log` are for administrators, `public` and `details` for users."""
 
     ok: bool
-    result: disclosure.Result
+    result: disclosure.TaskResult
     error: str
     public: str | None
     details: str

@@ -29,7 +29,7 @@ GRACE = 5.0  # seconds between TERM and KILL
 
 
 @dataclass(frozen=True)
-class Ended:
+class EndedChild:
     """How a child ended.
 
     :param answer: its result (`functions.FunctionResult` or `playbooks.PlaybookResult`); None if it ended without one
@@ -51,7 +51,7 @@ def run(
     stop: threading.Event,
     update: Callable[[Update], None],
     closed: bool = True,
-) -> Ended:
+) -> EndedChild:
     """Run a request in a child; return how it ended.
 
     :param request: input of `statecfg.entities.child`; sent through a pipe, so it may contain secrets
@@ -82,7 +82,7 @@ def run(
         )
     except OSError as problem:
         os.close(mine)
-        return Ended(None, "", f"it can't be started in {root}: {problem.strerror}")
+        return EndedChild(None, "", f"it can't be started in {root}: {problem.strerror}")
     finally:
         os.close(theirs)
     talk = _Talk(child, mine, mark, json.dumps(request).encode() + b"\n", update)
@@ -185,7 +185,7 @@ class _Talk:
         self.unread = bytearray()
         self.reason, self.due = "", 0.0
 
-    def attend(self, seconds: float, stop: threading.Event) -> Ended:
+    def attend(self, seconds: float, stop: threading.Event) -> EndedChild:
         """Wait until the child ends; return how it ended."""
         deadline = time.monotonic() + seconds
         stopped = False
@@ -208,8 +208,8 @@ class _Talk:
         while time.monotonic() < deadline and self.pipes.exchange(0.05):
             pass
         if self.answer is not None:
-            return Ended(self.answer, self.pipes.output)
-        return Ended(None, self.pipes.output, self.reason or _ending(self.child.returncode), stopped)
+            return EndedChild(self.answer, self.pipes.output)
+        return EndedChild(None, self.pipes.output, self.reason or _ending(self.child.returncode), stopped)
 
     def _end(self, reason: str, now: float) -> None:
         self.reason, self.due = reason, now + GRACE

@@ -8,7 +8,7 @@ from typing import Any
 
 from statecfg.entities import rows, urn, work
 from statecfg.entities.calls import Calls, listed
-from statecfg.entities.filters import Field
+from statecfg.entities.filters import FilterField
 from statecfg.entities.invocation import BehaviorResult, Invocation
 from statecfg.entities.model import Page, Principal, Query, Task
 from statecfg.entities.problems import forbidden
@@ -19,21 +19,21 @@ from statecfg.store.entities import tables
 
 LEASE = 30.0  # seconds after which an unrenewed lease of a task expires
 FIELDS = {
-    "id": Field("id"),
-    "name": Field("name"),
-    "operationName": Field("name"),
-    "operation": Field("operation"),
-    "status": Field("status"),
-    "owner": Field("entity"),
-    "owner.name": Field("entity_name"),
-    "entity": Field("entity"),
-    "user": Field("user"),
-    "org": Field("org"),
-    "parent": Field("parent"),
-    "progress": Field("progress", "number"),
-    "startTime": Field("started", "time"),
-    "endTime": Field("ended", "time"),
-    "creationDate": Field("created", "time"),
+    "id": FilterField("id"),
+    "name": FilterField("name"),
+    "operationName": FilterField("name"),
+    "operation": FilterField("operation"),
+    "status": FilterField("status"),
+    "owner": FilterField("entity"),
+    "owner.name": FilterField("entity_name"),
+    "entity": FilterField("entity"),
+    "user": FilterField("user"),
+    "org": FilterField("org"),
+    "parent": FilterField("parent"),
+    "progress": FilterField("progress", "number"),
+    "startTime": FilterField("started", "time"),
+    "endTime": FilterField("ended", "time"),
+    "creationDate": FilterField("created", "time"),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from statecfg.entities import access, bodies, rows, schemas, selection, shapes, urn
 from statecfg.entities.calls import Calls, listed, part
-from statecfg.entities.filters import Field
+from statecfg.entities.filters import FilterField
 from statecfg.entities.interfaces import (
     BEHAVIOR_FIELDS,
     IN_USE,
@@ -36,12 +36,12 @@ from statecfg.store import records
 from statecfg.store.entities import lists as entity_lists
 from statecfg.store.entities import tables
 
-FIELDS = {key: Field(key) for key in ("id", "name", "vendor", "nss", "version", "description")} | {
-    "externalId": Field("external_id")
+FIELDS = {key: FilterField(key) for key in ("id", "name", "vendor", "nss", "version", "description")} | {
+    "externalId": FilterField("external_id")
 }
 
 
-class _Columns(TypedDict):
+class _TypeColumns(TypedDict):
     """The columns of a type that a request sets."""
 
     name: str
@@ -274,7 +274,7 @@ def _type(connection: Any, id: str) -> EntityType:
     return rows.entity_type(rows.need(connection, tables.entity_type, id))
 
 
-def _values(body: Mapping[str, Any]) -> _Columns:
+def _values(body: Mapping[str, Any]) -> _TypeColumns:
     schema = bodies.optional(body, "schema", dict)
     if schema is None:
         raise bad("schema is missing.")

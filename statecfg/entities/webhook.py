@@ -20,7 +20,7 @@ from typing import Any, TypedDict
 from urllib.parse import SplitResult, urlsplit
 
 from statecfg.entities import disclosure, payload
-from statecfg.entities.invocation import BehaviorResult, Error, Invocation, Update
+from statecfg.entities.invocation import BehaviorResult, Invocation, TaskError, Update
 from statecfg.entities.work import major_code
 from statecfg.hooks.http.exchange import Answer, Unanswered, exchange
 
@@ -33,7 +33,7 @@ SIGNED = "host date (request-target) digest"
 _OVER = ("success", "error", "aborted", "canceled")
 
 
-class Metadata(TypedDict):
+class RequestMetadata(TypedDict):
     """What a request says about its behavior and invocation."""
 
     executionId: str | None
@@ -56,7 +56,7 @@ class Data(TypedDict):
     arguments: Mapping[str, Any]
     entity: Mapping[str, Any]
     _execution_properties: Mapping[str, Any]
-    _metadata: Metadata
+    _metadata: RequestMetadata
 
 
 def problems(execution: Mapping[str, Any]) -> list[str]:
@@ -278,7 +278,7 @@ def _progress(task: Mapping[str, Any]) -> Update:
     return news
 
 
-def _error(error: Any, status: str) -> Error:
+def _error(error: Any, status: str) -> TaskError:
     fields = error if isinstance(error, dict) else {}
     return {
         "majorErrorCode": major_code(fields.get("majorErrorCode")),

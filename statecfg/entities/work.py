@@ -55,7 +55,7 @@ _RUNNING_TASK: Mapping[str, Any] = {
 }
 
 
-class Work(TypedDict):
+class TaskWork(TypedDict):
     """The work of a task.
 
     `hooks`: whether hooks run. `behavior`, `arguments`, `metadata`: what `invoke` runs. `values`, `revision`: what
@@ -90,7 +90,13 @@ def add_task(
 
 
 def queue(
-    connection: Connection, principal: Principal, entity: Row[Any], name: str, operation: str, work: Work, now: float
+    connection: Connection,
+    principal: Principal,
+    entity: Row[Any],
+    name: str,
+    operation: str,
+    work: TaskWork,
+    now: float,
 ) -> str:
     """Add a task with work; return its id. The tasks of an entity run one at a time, except `invoke`."""
     id = urn.task()
@@ -228,7 +234,7 @@ def enter_outcome(connection: Connection, task: Row[Any], invocation: str, outco
     """Record the outcome of the current step of a task (a row); return False if this is not its current step."""
     if task.ended is not None or not task.work or task.work.get("invocation") != invocation:
         return False
-    work: Work = task.work
+    work: TaskWork = task.work
     finish(connection, work["task"], now, outcome)
     records.drop(connection, tables.token, invocation=invocation)
     entity = records.find(connection, tables.entity, id=task.entity)
@@ -261,7 +267,7 @@ def _begin(connection: Connection, task: Row[Any], entity: Row[Any], now: float)
 
 def _allowed(connection: Connection, task: Row[Any], entity: Row[Any], now: float) -> None:
     """Continue a deletion, or a move to IN_DELETION, after the PreDelete hook allowed it or if there is none."""
-    work: Work = task.work
+    work: TaskWork = task.work
     if work["do"] == "mark":
         # If the entity has changed since the request, maybe by the hook itself, keep that change.
         values = work["values"] if entity.revision == work["revision"] else {}
@@ -295,7 +301,7 @@ def _step(connection: Connection, task: Row[Any], entity: Row[Any], hook: str, r
 
 def _invocation(connection: Connection, task: Row[Any], entity: Row[Any]) -> Invocation | None:
     """Return the invocation of a step; None if the behavior was removed, or the entity's new type version lacks it."""
-    work: Work = task.work
+    work: TaskWork = task.work
     entity_type = type_of(connection, entity)
     ref = work["behavior"] if work["do"] == "invoke" else entity_type.hooks.get(work["hook"])
     behavior = None if ref is None else rows.effective(connection, entity_type, ref)

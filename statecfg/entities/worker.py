@@ -110,7 +110,7 @@ class Worker:
 
     def _run(self, task_id: str, name: str) -> None:
         """Run the invocations of a claimed task, one after the other."""
-        with _Lease(self.operations, task_id, name, self._stop) as lease:
+        with _TaskLease(self.operations, task_id, name, self._stop) as lease:
             while not self._stop.is_set() and not lease.lost.is_set():
                 invocation = self.operations.advance(task_id)
                 if invocation is None:
@@ -123,7 +123,7 @@ class Worker:
             self.operations.release(task_id, name)
             self.wake()
 
-    def _enter_outcome(self, invocation: Invocation, outcome: BehaviorResult, lease: _Lease) -> None:
+    def _enter_outcome(self, invocation: Invocation, outcome: BehaviorResult, lease: _TaskLease) -> None:
         """Record an outcome. Retry while this worker has the lease: a busy store must not cause a second run."""
         entered = outcome
         while True:
@@ -140,7 +140,7 @@ class Worker:
                 log.exception("statecfg has a bug: it cannot record the outcome of a task")
                 entered = _bug(problem)
 
-    def _invoke(self, invocation: Invocation, lease: _Lease) -> BehaviorResult | None:
+    def _invoke(self, invocation: Invocation, lease: _TaskLease) -> BehaviorResult | None:
         """Run one invocation; return its outcome, None if it was stopped."""
         news = _News(self.operations, invocation.id)
         store = self.operations.store.address
@@ -168,7 +168,7 @@ def _bug(problem: Exception) -> BehaviorResult:
     return replace(outcome, public=f"statecfg has a bug: {name}. {disclosure.ASK}")
 
 
-class _Lease:
+class _TaskLease:
     """Keeps a claimed task: a thread renews its lease every third of `LEASE`.
 
     `over` is set when the invocation must end: the worker stops, or the lease is lost (`lost`).
@@ -179,7 +179,7 @@ class _Lease:
         self.over, self.lost, self.done = threading.Event(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._keep, daemon=True)
 
-    def __enter__(self) -> _Lease:
+    def __enter__(self) -> _TaskLease:
         self._thread.start()
         return self
 

@@ -146,12 +146,12 @@ class User:
     shell: str
 
 
-class Document:
+class FactDocument:
     """The base of classes that have the keys of a JSON document."""
 
 
 @shape
-class Facts(Document):
+class Facts(FactDocument):
     """The facts of a host.
 
     :param hostname: the name that the host has set for itself

@@ -85,7 +85,7 @@ class HostFacts:
     @property
     def view(self) -> Facts:
         """The object that definitions read."""
-        return cast(Facts, Record(self, Facts, ()))
+        return cast(Facts, FactRecord(self, Facts, ()))
 
     @property
     def names(self) -> frozenset[str]:
@@ -153,7 +153,7 @@ class CurrentFacts:
     @property
     def view(self) -> Facts:
         """The object that definitions read."""
-        return cast(Facts, Record(self, Facts, ()))
+        return cast(Facts, FactRecord(self, Facts, ()))
 
     def read(self, path: Path) -> Any:
         """Return a value, and record that it was read."""
@@ -268,7 +268,7 @@ class View(Mapping[str, Any]):
         return {key: plain(value) for key, value in self.items()}
 
 
-class Record(View):
+class FactRecord(View):
     """Facts with fixed names.
 
     :param cls: the class in the catalogue that defines the names
@@ -301,7 +301,7 @@ class Record(View):
         return len(fields_of(self._cls))
 
 
-class Table(View):
+class FactTable(View):
     """Facts by names that the host decides, such as those of packages.
 
     :param hint: the type of the values
@@ -361,14 +361,14 @@ def _value(source: Source, hint: Any, path: Path) -> Any:
     if path == (OWN,):
         return Own(source, path)
     if is_record(hint):
-        return Record(source, hint, path)
+        return FactRecord(source, hint, path)
     if get_origin(hint) is not tuple and get_args(hint):
-        return Table(source, get_args(hint)[1], path)
+        return FactTable(source, get_args(hint)[1], path)
     value = source.read(path)
     if get_origin(hint) is not tuple:
         return value
     item = get_args(hint)[0]
-    return tuple(Record(_Item(one), item, ()) if is_record(item) else one for one in value)
+    return tuple(FactRecord(_Item(one), item, ()) if is_record(item) else one for one in value)
 
 
 def plain(value: Any) -> Any:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from statecfg.graph.automatic_cycles import LeftOut
 
 
-class Order(NamedTuple):
+class NodeOrder(NamedTuple):
     """Nodes in layers.
 
     :param automatic: node name → name of a node that it requires automatically → reason
@@ -27,7 +27,7 @@ class Order(NamedTuple):
     left_out: Sequence[LeftOut]
 
 
-def ordered(nodes: list[Node], owners: Mapping[str, list[Node]]) -> Order:
+def ordered(nodes: list[Node], owners: Mapping[str, list[Node]]) -> NodeOrder:
     """Return nodes in layers, with their automatic requirements.
 
     :param owners: identity → the nodes that have it
@@ -37,11 +37,11 @@ def ordered(nodes: list[Node], owners: Mapping[str, list[Node]]) -> Order:
     if problems:
         raise InvalidInput(problems)
     try:
-        return Order(in_layers(nodes, required), required, ())
+        return NodeOrder(in_layers(nodes, required), required, ())
     except InvalidInput:
         if not required:
             raise
     from statecfg.graph import automatic_cycles  # few graphs have such cycles
 
     kept, left_out = automatic_cycles.without_cycles(nodes, required)
-    return Order(in_layers(nodes, kept), kept, left_out)
+    return NodeOrder(in_layers(nodes, kept), kept, left_out)

@@ -21,7 +21,7 @@ from statecfg.store import StoreError, hosts
 from statecfg.store.hooks import objects
 
 if TYPE_CHECKING:
-    from statecfg.hooks.exec.engine import Engine
+    from statecfg.hooks.exec.engine import HookEngine
     from statecfg.hooks.exec.types import HookTypes, Schema
     from statecfg.store.hooks.records import HookInput
 
@@ -41,7 +41,7 @@ class WireHook(TypedDict):
     where: str
 
 
-class HookFiles(TypedDict):
+class WireHookFiles(TypedDict):
     """What else a host needs to run a hook: name → mode and content, and the digest of these files."""
 
     id: int | None
@@ -51,7 +51,7 @@ class HookFiles(TypedDict):
     configuration: Mapping[str, Any]
 
 
-class WireHookWithFiles(WireHook, HookFiles):
+class WireHookWithFiles(WireHook, WireHookFiles):
     """An exec hook that runs on the host."""
 
 
@@ -76,10 +76,10 @@ class AroundResources:
     :param cancel: set when the user stops the run
     """
 
-    def __init__(self, engine: Engine, hooks: Iterable[Registration], cancel: threading.Event) -> None:
+    def __init__(self, engine: HookEngine, hooks: Iterable[Registration], cancel: threading.Event) -> None:
         self.engine, self.hooks, self.cancel = engine, hooks, cancel
         self.contents: dict[str, Blob] = {}  # large files of hooks that run on hosts, by digest
-        self._files: dict[str, HookFiles] = {}  # what hosts need to run a hook, by the name of the hook
+        self._files: dict[str, WireHookFiles] = {}  # what hosts need to run a hook, by the name of the hook
         self._running, self._ended = 0, threading.Condition()
 
     def of_host(self, host: str) -> list[WireHook]:
@@ -95,13 +95,13 @@ class AroundResources:
     def _with_files(self, hook: Registration, order: WireHook) -> WireHookWithFiles:
         return {**order, **self._files_of(hook)}
 
-    def _files_of(self, hook: Registration) -> HookFiles:
+    def _files_of(self, hook: Registration) -> WireHookFiles:
         """Return what a host needs to run a hook. The files are read once for all hosts."""
         if hook.name not in self._files:
             self._files[hook.name] = self._read(hook)
         return self._files[hook.name]
 
-    def _read(self, hook: Registration) -> HookFiles:
+    def _read(self, hook: Registration) -> WireHookFiles:
         type = self.engine.types.find(hook.exec.type)
         files: dict[str, tuple[int, Any]] = {}
         total, digest = 0, hashlib.sha256()

@@ -30,7 +30,7 @@ from statecfg.units import in_run
 
 if TYPE_CHECKING:
     from statecfg.hooks.around import CallResult
-    from statecfg.hooks.exec.engine import Engine
+    from statecfg.hooks.exec.engine import HookEngine
     from statecfg.hooks.http.asking import Fired
     from statecfg.hooks.http.reconcile import Reconciler
     from statecfg.playbook.inventory import Inventory
@@ -316,7 +316,7 @@ class Bus:
 _GRANT = "a user with Full Control can grant it: statecfg hook grant %s USER, or fullControl in its registration"
 
 
-def _hooks_of_run(engine: Engine, declared: Sequence[Registration], silent: bool) -> list[Registration]:
+def _hooks_of_run(engine: HookEngine, declared: Sequence[Registration], silent: bool) -> list[Registration]:
     """Return the exec hooks of the project and the store. Declared hooks of the project are created on first use.
 
     :param silent: the run calls no hooks; the user must have Full Control of all of them

@@ -14,7 +14,7 @@ from statecfg.store import hosts
 from statecfg.store.hooks import queue
 
 if TYPE_CHECKING:
-    from statecfg.hooks.exec.engine import Engine
+    from statecfg.hooks.exec.engine import HookEngine
     from statecfg.hooks.store_problems import StoreProblems
     from statecfg.remote.hooks.result import Judged
     from statecfg.store.connection import Connection
@@ -31,7 +31,7 @@ class EventQueue:
     :param cancel: set when the user stops the run
     """
 
-    def __init__(self, engine: Engine, silent: bool, problems: StoreProblems, cancel: threading.Event) -> None:
+    def __init__(self, engine: HookEngine, silent: bool, problems: StoreProblems, cancel: threading.Event) -> None:
         self.engine, self.silent, self.problems, self.cancel = engine, silent, problems, cancel
         self.left = 0  # calls that were still queued at the end
         self.called: set[str] = set()  # hosts whose hooks were called
@@ -47,7 +47,7 @@ class EventQueue:
     ) -> None:
         """Queue the hooks of a host's event. They run in order, concurrently with the run.
 
-        :param change: changes the store together with the event, as in `Engine.trigger`
+        :param change: changes the store together with the event, as in `HookEngine.trigger`
         """
         store = self.engine.store
         record = hosts.get(store, host) if not self.silent and self.engine.hooks.every() else None

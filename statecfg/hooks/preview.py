@@ -19,7 +19,7 @@ from statecfg.units import in_run
 
 if TYPE_CHECKING:
     from statecfg.hooks.around import WireHook
-    from statecfg.hooks.http.asking import Call
+    from statecfg.hooks.http.asking import HookCall
     from statecfg.hooks.registration.model import Registration
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.project import Project
@@ -86,7 +86,7 @@ class Preview:
     def enter(self, report: Mapping[str, Any]) -> None:
         """Store nothing."""
 
-    def at_once(self, host: str) -> tuple[str, list[Call]]:
+    def at_once(self, host: str) -> tuple[str, list[HookCall]]:
         """Return the key of the report, and the hooks that a run would call for the host as a whole."""
         return "hooks", [
             {"hook": hook.name, "event": ResourceEvent.PRE_RECONCILE, "name": "", "where": "controller"}

@@ -55,7 +55,7 @@ class HookError(StatecfgError):
 
 
 @dataclass
-class Request:
+class HookRequest:
     """A request to a hook. The handler changes it, and the changes become the answer.
 
     :param phase: "pre-reconcile" or "finalize"
@@ -97,8 +97,8 @@ class Request:
         self.status["conditions"] = [*others, {key: value for key, value in condition.items() if value}]
 
 
-HookRequest = Request  # its public name, because servers have other requests
-Handler = Callable[[Request], Any]
+Request = HookRequest  # its name until 0.3; users may import it
+Handler = Callable[[HookRequest], Any]
 
 
 class HookService:
@@ -194,7 +194,7 @@ TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 
 
-def _read(body: bytes) -> Request:
+def _read(body: bytes) -> HookRequest:
     """Return the request in a body.
 
     :raises ValueError: the body is invalid; the message says why
@@ -211,7 +211,7 @@ def _read(body: bytes) -> Request:
     children = content.get("children") or {}
     if not isinstance(object, dict) or not isinstance(children, dict):
         raise ValueError("`object` and `children` must be JSON objects")
-    return Request(str(content.get("phase", "")), str(name or ""), object, children)
+    return HookRequest(str(content.get("phase", "")), str(name or ""), object, children)
 
 
 class _Answering(BaseHTTPRequestHandler):

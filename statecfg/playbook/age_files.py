@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from statecfg.graph.opaque import Secret
-from statecfg.playbook.secret_keys import Cause, Opened, Ring
+from statecfg.playbook.secret_keys import Opened, Ring, SecretFailure
 
 BINARY = b"age-encryption.org/v1\n"
 ARMOR = b"-----BEGIN AGE ENCRYPTED FILE-----"
@@ -28,11 +28,11 @@ def is_text(value: str) -> bool:
     return value.lstrip().startswith(ARMOR.decode())
 
 
-def check(data: bytes) -> Cause | None:
+def check(data: bytes) -> SecretFailure | None:
     """Return the cause if data is not encrypted by age. It needs no key."""
     if data.lstrip().startswith(ARMOR):
-        return None if _header(data).startswith(BINARY) else Cause("is damaged", HELP)
-    return None if data.startswith(BINARY) else Cause("is not encrypted by age", HELP)
+        return None if _header(data).startswith(BINARY) else SecretFailure("is damaged", HELP)
+    return None if data.startswith(BINARY) else SecretFailure("is not encrypted by age", HELP)
 
 
 def _header(data: bytes) -> bytes:
@@ -46,69 +46,69 @@ def _header(data: bytes) -> bytes:
         return b""
 
 
-def opened(ring: Ring, data: bytes, what: str) -> Opened | Cause:
+def opened(ring: Ring, data: bytes, what: str) -> Opened | SecretFailure:
     """Return decrypted data.
 
     :param data: what age encrypted
     :param what: its name in a question to the user
     """
     pyrage = _library()
-    if isinstance(pyrage, Cause):
+    if isinstance(pyrage, SecretFailure):
         return pyrage
     if _header(data).startswith(BINARY + b"-> scrypt "):
         return _by_passphrase(ring, pyrage, data, what)
     identities: list[Any] = []
     for path in ring.keys.age_identities:
         found = ring.once(("identities", path), partial(_identities, ring, pyrage, path))
-        if isinstance(found, Cause):
-            return Cause(f"can't be opened: {found.detail}", found.help)
+        if isinstance(found, SecretFailure):
+            return SecretFailure(f"can't be opened: {found.detail}", found.help)
         identities += found
     if not identities:
-        return Cause("can't be opened without an identity", NO_IDENTITY)
+        return SecretFailure("can't be opened without an identity", NO_IDENTITY)
     try:
         return Opened(pyrage.decrypt(data, identities))
     except pyrage.DecryptError as error:
         if "No matching keys" in str(error):
             which = "the identity" if len(identities) == 1 else f"none of the {len(identities)} identities"
             verb = "does not match" if len(identities) == 1 else "matches"
-            return Cause(f"can't be opened: {which} {verb}", NO_IDENTITY)
-        return Cause("can't be opened: it is damaged", HELP)
+            return SecretFailure(f"can't be opened: {which} {verb}", NO_IDENTITY)
+        return SecretFailure("can't be opened: it is damaged", HELP)
 
 
 def _library() -> Any:
     try:
         return import_module("pyrage")
     except ImportError:
-        return Cause("can't be opened: pyrage is not installed", "pip install 'statecfg[age]'")
+        return SecretFailure("can't be opened: pyrage is not installed", "pip install 'statecfg[age]'")
 
 
-def _by_passphrase(ring: Ring, pyrage: Any, data: bytes, what: str) -> Opened | Cause:
+def _by_passphrase(ring: Ring, pyrage: Any, data: bytes, what: str) -> Opened | SecretFailure:
     passphrase = ring.ask(f"passphrase of {what}")
     if not isinstance(passphrase, Secret):
         help_text = "encrypt it for an identity: `age -r RECIPIENT`, then name the identity with --age-identity"
-        return Cause(f"can't be opened: {passphrase.detail}", passphrase.help or help_text)
+        return SecretFailure(f"can't be opened: {passphrase.detail}", passphrase.help or help_text)
     try:
         return Opened(pyrage.passphrase.decrypt(data, passphrase._bare()))
     except pyrage.DecryptError:
-        return Cause("can't be opened: the passphrase is wrong", "run the command again")
+        return SecretFailure("can't be opened: the passphrase is wrong", "run the command again")
 
 
-def _identities(ring: Ring, pyrage: Any, path: str) -> list[Any] | Cause:
+def _identities(ring: Ring, pyrage: Any, path: str) -> list[Any] | SecretFailure:
     """Return the identities in a file."""
     try:
         with open(path, "rb") as stream:
             mode = os.fstat(stream.fileno()).st_mode
             found = Opened(stream.read(LARGEST + 1))
     except OSError as error:
-        return Cause(f"{path} can't be read: {error.strerror}", CHECK)
+        return SecretFailure(f"{path} can't be read: {error.strerror}", CHECK)
     if len(found.data) > LARGEST:
-        return Cause(f"{path} is larger than {LARGEST:,} bytes", CHECK)
+        return SecretFailure(f"{path} is larger than {LARGEST:,} bytes", CHECK)
     if mode & 0o004:
-        return Cause(f"{path} can be read by everyone (mode {stat.S_IMODE(mode):04o})", f"chmod 0600 {path}")
+        return SecretFailure(f"{path} can be read by everyone (mode {stat.S_IMODE(mode):04o})", f"chmod 0600 {path}")
     if check(found.data) is None:
         protected = _by_passphrase(ring, pyrage, found.data, path)
-        if isinstance(protected, Cause):
-            return Cause(f"{path} {protected.detail}", protected.help)
+        if isinstance(protected, SecretFailure):
+            return SecretFailure(f"{path} {protected.detail}", protected.help)
         found = protected
     try:
         if b"-----BEGIN" in found.data:
@@ -116,6 +116,8 @@ def _identities(ring: Ring, pyrage: Any, path: str) -> list[Any] | Cause:
         identities = [pyrage.x25519.Identity.from_str(text.decode()) for text in _IDENTITY.findall(found.data)]
     except pyrage.IdentityError as error:
         if "must be decrypted" in str(error):
-            return Cause(f"{path} is an SSH key with a passphrase", "use an SSH key without one, or an identity of age")
-        return Cause(f"{path} has an invalid identity", "write the path of a file that `age-keygen` made")
-    return identities or Cause(f"{path} has no identity", "write the path of a file that `age-keygen` made")
+            return SecretFailure(
+                f"{path} is an SSH key with a passphrase", "use an SSH key without one, or an identity of age"
+            )
+        return SecretFailure(f"{path} has an invalid identity", "write the path of a file that `age-keygen` made")
+    return identities or SecretFailure(f"{path} has no identity", "write the path of a file that `age-keygen` made")

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from statecfg.graph.opaque import Secret
 from statecfg.playbook import secret_programs
-from statecfg.playbook.secret_keys import DEFAULT, PROMPT, Cause, Opened, Ring, VaultId
+from statecfg.playbook.secret_keys import DEFAULT, PROMPT, Opened, Ring, SecretFailure, VaultId
 
 MARK = "$ANSIBLE_VAULT;"
 ROUNDS = 10_000
@@ -43,26 +43,28 @@ def is_text(value: str) -> bool:
     return value.lstrip().startswith(MARK)
 
 
-def parse(text: str) -> Sealed | Cause:
+def parse(text: str) -> Sealed | SecretFailure:
     """Return the parts of an encrypted text. It needs no password."""
     header, *lines = text.strip().splitlines() or [""]
     name, *fields = header.strip().split(";")
     if f"{name};" != MARK or len(fields) < 2:
-        return Cause("is not encrypted by Ansible Vault", HELP)
+        return SecretFailure("is not encrypted by Ansible Vault", HELP)
     version, cipher, label = fields[0], fields[1], fields[2] if len(fields) > 2 else DEFAULT
     if version not in ("1.1", "1.2") or cipher != "AES256":
-        return Cause(f"has the unknown format `{version};{cipher}`", "encrypt it again with a current ansible-vault")
+        return SecretFailure(
+            f"has the unknown format `{version};{cipher}`", "encrypt it again with a current ansible-vault"
+        )
     if not label.isprintable():  # the question for the password shows it
-        return Cause("is damaged: its label contains a control character", HELP)
+        return SecretFailure("is damaged: its label contains a control character", HELP)
     try:
         parts = [binascii.unhexlify(part) for part in binascii.unhexlify("".join("".join(lines).split())).split(b"\n")]
         salt, digest, data = parts
     except ValueError:  # `binascii.Error` is one
-        return Cause("is damaged: its lines after the header are not those that ansible-vault writes", HELP)
+        return SecretFailure("is damaged: its lines after the header are not those that ansible-vault writes", HELP)
     return Sealed(label or DEFAULT, salt, digest, data)
 
 
-def opened(ring: Ring, sealed: Sealed) -> Opened | Cause:
+def opened(ring: Ring, sealed: Sealed) -> Opened | SecretFailure:
     """Return the decrypted text. Passwords with the label of the text are tried first, then the others.
 
     The user is asked for the password if no other password opens the text, and none has its label.
@@ -73,7 +75,7 @@ def opened(ring: Ring, sealed: Sealed) -> Opened | Cause:
             continue  # a question for another vault's password would mislead
         password = ring.once(("password", vault_id), partial(_password, ring, vault_id))
         labels.add(vault_id.label)
-        if isinstance(password, Cause):
+        if isinstance(password, SecretFailure):
             cause = cause or password
             continue
         plain = _decrypted(sealed, password)
@@ -84,20 +86,20 @@ def opened(ring: Ring, sealed: Sealed) -> Opened | Cause:
         password = ring.ask(_question(sealed.label))
         if isinstance(password, Secret):
             plain = _decrypted(sealed, password)
-            return plain or Cause("can't be opened: the password is wrong", "run the command again")
+            return plain or SecretFailure("can't be opened: the password is wrong", "run the command again")
         cause = cause or (password._replace(help=NO_KEY) if not tried else None)
     if cause is not None:
-        return Cause(f"can't be opened: {cause.detail}", cause.help)
+        return SecretFailure(f"can't be opened: {cause.detail}", cause.help)
     which = "the vault password is wrong" if tried == 1 else f"none of the {tried} vault passwords is right"
     label = f" (its label is `{sealed.label}`)" if sealed.label != DEFAULT else ""
-    return Cause(f"can't be opened: {which}{label}", NO_KEY)
+    return SecretFailure(f"can't be opened: {which}{label}", NO_KEY)
 
 
 def _question(label: str) -> str:
     return "vault password" if label == DEFAULT else f"vault password for {label}"
 
 
-def _password(ring: Ring, vault_id: VaultId) -> Secret | Cause:
+def _password(ring: Ring, vault_id: VaultId) -> Secret | SecretFailure:
     if vault_id.source == PROMPT:
         answer = ring.ask(_question(vault_id.label))
         return answer if isinstance(answer, Secret) else answer._replace(help=answer.help or NO_KEY)

@@ -33,7 +33,7 @@ from statecfg.graph.generated import GeneratedSecret
 from statecfg.graph.graph import Graph
 from statecfg.graph.layers import check
 from statecfg.graph.nodes import EMPTY_MAP, MAX_NODES, Node
-from statecfg.graph.ordering import Order, ordered
+from statecfg.graph.ordering import NodeOrder, ordered
 from statecfg.graph.types import MAX_DEPTH
 from statecfg.playbook import reboots, repeated
 from statecfg.playbook.context import WireContext
@@ -90,7 +90,7 @@ def _compiled(nodes: list[Node], problems: list[Problem], context: WireContext) 
             problems += contradictions.check(nodes)
     except InvalidInput as error:
         problems += error.problems
-    order = Order([nodes], {}, ())
+    order = NodeOrder([nodes], {}, ())
     try:
         with explained("finding what nodes need", nodes[0].position if nodes else NOWHERE):
             order = order if problems else ordered(nodes, owners)

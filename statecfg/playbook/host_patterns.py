@@ -13,7 +13,7 @@ LOCAL = "@local"
 ALL = "all"
 
 
-class Names:
+class SelectableNames:
     """The hosts and groups that patterns can select.
 
     :param hosts: all hosts, in the inventory's order
@@ -24,7 +24,9 @@ class Names:
         self.hosts, self.groups = list(hosts), groups
 
 
-def match(pattern: str, names: Names, what: str, *locations: SourceLocation) -> tuple[list[str], list[Problem]]:
+def match(
+    pattern: str, names: SelectableNames, what: str, *locations: SourceLocation
+) -> tuple[list[str], list[Problem]]:
     """Return the hosts that a pattern selects, in the inventory's order, and the problems of the pattern.
 
     Terms are joined by `,` or `:`. The selection starts with the hosts of all plain terms, or with all hosts if there
@@ -70,7 +72,12 @@ def _terms(pattern: str) -> list[str]:
 
 
 def _term(
-    name: str, pattern: str, names: Names, what: str, locations: tuple[SourceLocation, ...], problems: list[Problem]
+    name: str,
+    pattern: str,
+    names: SelectableNames,
+    what: str,
+    locations: tuple[SourceLocation, ...],
+    problems: list[Problem],
 ) -> set[str]:
     if not name:
         detail = f"{what} `{pattern}` has an empty term"
@@ -102,7 +109,7 @@ def _term(
 
 
 def _no_match_problem(
-    name: str, pattern: str, names: Names, what: str, locations: tuple[SourceLocation, ...]
+    name: str, pattern: str, names: SelectableNames, what: str, locations: tuple[SourceLocation, ...]
 ) -> Problem:
     """Return the problem of a term, or of a whole pattern, that matches nothing."""
     term = f", term `{name}`," if name != pattern else ""

@@ -189,8 +189,8 @@ class Inventory:
         """
         return {} if host == LOCAL and host not in self._effective else dict(self._effective[host])
 
-    def _names(self, hosts: Iterable[str]) -> host_patterns.Names:
-        return host_patterns.Names(list(hosts), {g: sorted(m) for g, m in self._members.items() if g != ALL})
+    def _names(self, hosts: Iterable[str]) -> host_patterns.SelectableNames:
+        return host_patterns.SelectableNames(list(hosts), {g: sorted(m) for g, m in self._members.items() if g != ALL})
 
     def _check_names(self, hosts: Mapping[str, Host]) -> list[Problem]:
         problems: list[Problem] = []

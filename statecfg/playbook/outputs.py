@@ -11,7 +11,7 @@ from statecfg.graph import schema
 from statecfg.graph.layers import check
 from statecfg.graph.nodes import Node
 from statecfg.graph.opaque import Composed
-from statecfg.graph.ordering import Order, ordered
+from statecfg.graph.ordering import NodeOrder, ordered
 from statecfg.graph.outputs import CODE, Output
 from statecfg.graph.value import Value
 from statecfg.playbook.wire_node import WireNode
@@ -30,7 +30,7 @@ def connected(
     layers: Sequence[Sequence[WireNode]],
     taken: Taken,
     problems: list[Problem],
-) -> tuple[Order, list[list[WireNode]]]:
+) -> tuple[NodeOrder, list[list[WireNode]]]:
     """Return the order and the layers of a definition in which nodes require the nodes whose values they use.
 
     :param nodes: the nodes of the graph
@@ -56,7 +56,7 @@ def connected(
         order = ordered(joined, owners)
     except InvalidInput as error:
         problems.extend(error.problems)
-        return Order([nodes], {}, ()), [list(layer) for layer in layers]
+        return NodeOrder([nodes], {}, ()), [list(layer) for layer in layers]
     for node in joined:
         required = [*node.requires, *order.automatic.get(node.provides, ())]
         if required:
@@ -68,7 +68,7 @@ def connected(
     for name, more in reasons.items():
         own = {source: reason for source, reason in more.items() if source not in names[name].requires}
         automatic[name] = {**own, **automatic.get(name, {})}
-    return Order(order.layers, automatic, order.left_out), arranged
+    return NodeOrder(order.layers, automatic, order.left_out), arranged
 
 
 def _problem(node: Node, value: Output, names: Mapping[str, Node]) -> Problem | None:

@@ -19,7 +19,7 @@ DEFAULT = "default"  # Ansible's label of a password without one
 PROMPT = "prompt"
 
 
-class Cause(NamedTuple):
+class SecretFailure(NamedTuple):
     """Why a secret can't be read. It is a result and not an exception, so that no traceback has a frame with a value.
 
     :param detail: the cause, without any value
@@ -112,7 +112,7 @@ class Ring:
             result: T = self._results[key]
             return result
 
-    def ask(self, question: str) -> Secret | Cause:
+    def ask(self, question: str) -> Secret | SecretFailure:
         """Ask the user on the terminal, once for each question. The answer is not shown while the user types.
 
         :param question: what is asked for, such as "password of the vault `prod`"
@@ -143,13 +143,13 @@ def current() -> Ring:
     return _CURRENT.get() or Ring()
 
 
-def _ask(question: str) -> Secret | Cause:
+def _ask(question: str) -> Secret | SecretFailure:
     if os.environ.get("CI") or not (os.isatty(0) and os.isatty(2)):
-        return Cause(f"can't ask for the {question}: stdin is not a terminal", "")
+        return SecretFailure(f"can't ask for the {question}: stdin is not a terminal", "")
     from getpass import getpass
 
     with user_code.waiting():
         try:
             return Secret("password", getpass(f"{question[0].upper()}{question[1:]}: "))
         except EOFError:
-            return Cause(f"the {question} was not entered", "enter it")
+            return SecretFailure(f"the {question} was not entered", "enter it")

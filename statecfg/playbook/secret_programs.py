@@ -17,7 +17,7 @@ from pathlib import Path
 from statecfg.graph import opaque
 from statecfg.graph.opaque import Secret
 from statecfg.playbook import trust, user_code
-from statecfg.playbook.secret_keys import Cause, Opened
+from statecfg.playbook.secret_keys import Opened, SecretFailure
 
 DEADLINE = 300.0  # seconds; the user may have to type a passphrase, or to touch a hardware key
 LARGEST = 1 << 20  # bytes of output
@@ -44,7 +44,7 @@ def environment(secret: Collection[str] = ()) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in secret and not name.startswith(OURS)}
 
 
-def output(argv: Sequence[str], directory: str, environ: Mapping[str, str]) -> Opened | Cause:
+def output(argv: Sequence[str], directory: str, environ: Mapping[str, str]) -> Opened | SecretFailure:
     """Run a program and return what it prints.
 
     :param argv: the program and its arguments
@@ -53,23 +53,27 @@ def output(argv: Sequence[str], directory: str, environ: Mapping[str, str]) -> O
     """
     name = argv[0]
     if not installed(name, directory):
-        return Cause(f"the program `{name}` is not installed", f"install {os.path.basename(name)}, or correct the name")
+        return SecretFailure(
+            f"the program `{name}` is not installed", f"install {os.path.basename(name)}, or correct the name"
+        )
     try:
         with user_code.waiting():
             ran = subprocess.run(
                 argv, cwd=directory, env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=DEADLINE
             )
     except subprocess.TimeoutExpired:
-        return Cause(f"`{name}` did not end within {DEADLINE:g} seconds", "run it by hand to see what it waits for")
+        return SecretFailure(
+            f"`{name}` did not end within {DEADLINE:g} seconds", "run it by hand to see what it waits for"
+        )
     except (OSError, ValueError) as error:  # ValueError: an argument contains NUL
         reason = error.strerror if isinstance(error, OSError) else "an argument contains a NUL character"
-        return Cause(f"`{name}` can't be started: {reason}", "check the program")
+        return SecretFailure(f"`{name}` can't be started: {reason}", "check the program")
     if ran.returncode != 0:
         ended = f"signal {-ran.returncode}" if ran.returncode < 0 else f"exit status {ran.returncode}"
         message = _message(ran.stderr, ran.stdout)
-        return Cause(f"`{name}` failed with {ended}{message}", "run it by hand to see more")
+        return SecretFailure(f"`{name}` failed with {ended}{message}", "run it by hand to see more")
     if len(ran.stdout) > LARGEST:
-        return Cause(f"`{name}` printed more than {LARGEST:,} bytes", "let it print only the secret")
+        return SecretFailure(f"`{name}` printed more than {LARGEST:,} bytes", "let it print only the secret")
     return Opened(ran.stdout)
 
 
@@ -84,7 +88,7 @@ def _message(stderr: bytes, stdout: bytes) -> str:
     return f": {words if len(words) <= LONGEST else words[: LONGEST - 1] + '…'}" if words else ""
 
 
-def sops(path: str, as_json: bool) -> Opened | Cause:
+def sops(path: str, as_json: bool) -> Opened | SecretFailure:
     """Return what `sops` decrypts.
 
     :param path: the absolute path of a file
@@ -92,12 +96,12 @@ def sops(path: str, as_json: bool) -> Opened | Cause:
     """
     options = ["--output-type", "json"] if as_json else []
     found = output(["sops", "--decrypt", *options, path], os.path.dirname(path), environment())
-    if isinstance(found, Cause) and found.detail == "the program `sops` is not installed":
+    if isinstance(found, SecretFailure) and found.detail == "the program `sops` is not installed":
         return found._replace(help="install sops: https://getsops.io")
     return found
 
 
-def password(path: str, label: str, environ: Mapping[str, str]) -> Secret | Cause:
+def password(path: str, label: str, environ: Mapping[str, str]) -> Secret | SecretFailure:
     """Return the password in a file, or the one that a program prints.
 
     As in Ansible, an executable file is a program, and one whose name ends with `-client` gets the label.
@@ -109,42 +113,48 @@ def password(path: str, label: str, environ: Mapping[str, str]) -> Secret | Caus
     try:
         mode = os.stat(path).st_mode
     except OSError as error:
-        return Cause(f"{path} can't be read: {error.strerror}", "check --vault-id or vault_ids in statecfg.toml")
+        return SecretFailure(
+            f"{path} can't be read: {error.strerror}", "check --vault-id or vault_ids in statecfg.toml"
+        )
     if not stat.S_ISREG(mode):
-        return Cause(f"{path} is not a regular file", "write the path of a file with the password, or of a program")
+        return SecretFailure(
+            f"{path} is not a regular file", "write the path of a file with the password, or of a program"
+        )
     if mode & 0o111:
         return _printed(path, label, environ)
     if mode & 0o004:
-        return Cause(f"{path} can be read by everyone (mode {stat.S_IMODE(mode):04o})", f"chmod 0600 {path}")
+        return SecretFailure(f"{path} can be read by everyone (mode {stat.S_IMODE(mode):04o})", f"chmod 0600 {path}")
     try:
         with open(path, "rb") as stream:
             found = Opened(stream.read(LARGEST + 1))
     except OSError as error:
-        return Cause(f"{path} can't be read: {error.strerror}", "check its permissions")
+        return SecretFailure(f"{path} can't be read: {error.strerror}", "check its permissions")
     if len(found.data) > LARGEST:
-        return Cause(f"{path} is larger than {LARGEST:,} bytes", "write only the password into it")
+        return SecretFailure(f"{path} is larger than {LARGEST:,} bytes", "write only the password into it")
     return _as_password(Opened(found.data.strip()), path, "is empty")
 
 
-def _printed(path: str, label: str, environ: Mapping[str, str]) -> Secret | Cause:
+def _printed(path: str, label: str, environ: Mapping[str, str]) -> Secret | SecretFailure:
     untrusted = trust.others_could_change(Path(path))
     if untrusted is not None:
-        return Cause(untrusted.detail, untrusted.help)
+        return SecretFailure(untrusted.detail, untrusted.help)
     client = os.path.splitext(os.path.basename(path))[0].endswith("-client")
     found = output([path, *(["--vault-id", label] if client else [])], os.path.dirname(path), environ)
-    if isinstance(found, Cause):
+    if isinstance(found, SecretFailure):
         return found
     return _as_password(Opened(found.data.strip(b"\r\n")), path, "printed no password")
 
 
-def _as_password(found: Opened, path: str, empty: str) -> Secret | Cause:
+def _as_password(found: Opened, path: str, empty: str) -> Secret | SecretFailure:
     """Return a password, or a cause if there is none.
 
     :param empty: says that there is none
     """
     if not found.data:
-        return Cause(f"{path} {empty}", "check it")
+        return SecretFailure(f"{path} {empty}", "check it")
     try:
         return Secret("password", found.data.decode("utf-8"))
     except UnicodeDecodeError:
-        return Cause(f"the password in {path} is not UTF-8 text", "use a password of letters that UTF-8 can encode")
+        return SecretFailure(
+            f"the password in {path} is not UTF-8 text", "use a password of letters that UTF-8 can encode"
+        )

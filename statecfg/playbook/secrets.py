@@ -258,10 +258,12 @@ def _encrypted(name: str, source_type: str, value: Any, key: tuple[str, ...], lo
     from statecfg.playbook import secret_sources  # takes time to import
 
     directory = os.path.dirname(os.path.abspath(location.file))
-    source = secret_sources.Source(source_type, "\0".join(value) if source_type == "command" else value, directory, key)
+    source = secret_sources.SecretSource(
+        source_type, "\0".join(value) if source_type == "command" else value, directory, key
+    )
     if source_type != "command" and not source.inline:
         path = os.path.abspath(os.path.join(directory, os.path.expanduser(value)))
-        source = secret_sources.Source(source_type, path, directory, key)
+        source = secret_sources.SecretSource(source_type, path, directory, key)
     ring = secret_keys.current()
     cause = ring.once(("check", source), partial(secret_sources.check, source))
     if cause is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from statecfg.playbook.service_options import Option
+from statecfg.playbook.service_options import ServiceOption
 from statecfg.problems import positions
 from statecfg.problems.positions import SourceLocation
 
@@ -34,7 +34,7 @@ class Service:
     name: str
     hosts: str
     charm: Path | None = None
-    schema: Mapping[str, Option] = field(default_factory=lambda: NOTHING)
+    schema: Mapping[str, ServiceOption] = field(default_factory=lambda: NOTHING)
     settings: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     timeout: float = TIMEOUT
     playbook: Path | None = None

@@ -25,7 +25,7 @@ INTEGERS = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True)
-class Option:
+class ServiceOption:
     """An option of a service.
 
     :param name: the name that hooks use
@@ -64,7 +64,7 @@ class Option:
 
 def read(
     declared: Mapping[str, Any], location_of: Callable[[str], SourceLocation], lenient: bool = False
-) -> dict[str, Option]:
+) -> dict[str, ServiceOption]:
     """Return options by name, and report invalid ones.
 
     :param declared: name → map with type, default and description
@@ -79,7 +79,7 @@ def read(
     return options
 
 
-def _option(name: str, parts: Any, location: SourceLocation, lenient: bool) -> Option | None:
+def _option(name: str, parts: Any, location: SourceLocation, lenient: bool) -> ServiceOption | None:
     example = "write title: {type: string, default: My Title, description: What the page says}"
     if not name or not name.isprintable():
         report(
@@ -105,7 +105,7 @@ def _option(name: str, parts: Any, location: SourceLocation, lenient: bool) -> O
             )
         )
         return None
-    option = Option(name, option_type, None, str(description or ""))
+    option = ServiceOption(name, option_type, None, str(description or ""))
     if default is None:
         return option
     if option_type == "secret":
@@ -113,7 +113,7 @@ def _option(name: str, parts: Any, location: SourceLocation, lenient: bool) -> O
         report(problem("SC0710", detail, "pass it as a setting, with !secret or secret(…)", location))
         return option
     try:
-        return Option(name, option_type, option.check(default), option.description)
+        return ServiceOption(name, option_type, option.check(default), option.description)
     except ValueError as error:
         report(problem("SC0707", f"the default of option `{name}` is {show(default)}", str(error), location))
         return option

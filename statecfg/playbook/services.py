@@ -14,13 +14,13 @@ from typing import Any
 from statecfg.playbook import plays, service_options
 from statecfg.playbook.plays import Play
 from statecfg.playbook.service import NOTHING, TIMEOUT, Endpoint, Relation, Service
-from statecfg.playbook.service_options import Option
+from statecfg.playbook.service_options import ServiceOption
 from statecfg.problems import durations, positions, problem, report
 from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.graph.wrong_values import show, type_words
 
-__all__ = ["Endpoint", "Option", "Playbook", "Relation", "Service", "deploy", "relate"]
+__all__ = ["Endpoint", "Playbook", "Relation", "Service", "ServiceOption", "deploy", "relate"]
 
 # The rule of juju: a part without a letter would look like the number of a unit.
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]*[a-z][a-z0-9]*)*\Z")

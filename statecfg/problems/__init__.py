@@ -56,14 +56,14 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     ├── ConfigProblem             transport       an ssh_config file is invalid (also a ValueError)
     ├── KeyLocked                 transport       a private key needs a passphrase
     ├── KeyUnusable               transport       a private key can't be used
-    ├── TooMuch                   transport       an SSH server sent more than a limit
+    ├── TooMuchSent               transport       an SSH server sent more than a limit
     ├── _TurnedAway               transport       an SSH server dropped the connection before its greeting
     ├── StoreError                store           the store can't be used
     │   ├── Busy                  store           another process holds the lock
     │   ├── Lost                  store           the connection to PostgreSQL broke
     │   ├── Again                 store           PostgreSQL asks to repeat the transaction
     │   └── Unmade                store           the database has no schema yet
-    ├── UnitError                 store           a unit asked for what it can't have
+    ├── UnitRequestError          store           a unit asked for what it can't have
     ├── Broken                    run             a host sent an invalid event, or nothing
     │   └── StillUp               run             a host that should reboot has not done so yet
     ├── Disconnected              run             a host waits without a connection

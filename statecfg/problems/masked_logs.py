@@ -13,10 +13,10 @@ def mask_logs() -> None:
     if not isinstance(factory, type) or hasattr(factory, "shows_masks"):
         return
 
-    class Record(factory):  # type: ignore[valid-type, misc]  # the current class of log records
+    class MaskedRecord(factory):  # type: ignore[valid-type, misc]  # the current class of log records
         shows_masks = True
 
         def getMessage(self) -> str:
             return tokens.masked(super().getMessage())
 
-    logging.setLogRecordFactory(Record)
+    logging.setLogRecordFactory(MaskedRecord)

@@ -35,7 +35,7 @@ MENTION = "Read this fact in the playbook itself, at the start of the play."
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedHost:
     """Why a host gets no definition."""
 
     summary: str
@@ -57,7 +57,7 @@ class ReceivedFacts:
         self.failed: dict[str, dict[str, str]] = {}
         self.lost: set[str] = set()
 
-    def why_not(self, host: str, owner: str, names: Collection[str]) -> Refused | None:
+    def why_not(self, host: str, owner: str, names: Collection[str]) -> RefusedHost | None:
         """Return why a host's definition can't be completed; None if the missing facts can still arrive.
 
         :param owner: the host of the facts
@@ -67,13 +67,13 @@ class ReceivedFacts:
         for name, path in shown.items():
             why = self.failed.get(owner, {}).get(name)
             if why is not None:
-                return Refused(f"the fact `{path}` failed: {why:.1000}", hint=CORRECT)
+                return RefusedHost(f"the fact `{path}` failed: {why:.1000}", hint=CORRECT)
         if owner in self.lost:
             first = next(iter(shown.values()))
-            return Refused(f"its definition needs the fact `{first}`, and {owner} could not be asked", hint=REACH)
+            return RefusedHost(f"its definition needs the fact `{first}`, and {owner} could not be asked", hint=REACH)
         if owner not in self.asked:
             first = next(iter(shown.values()))
-            return Refused(f"its definition needs the fact `{first}` too late to ask {owner}", hint=MENTION)
+            return RefusedHost(f"its definition needs the fact `{first}` too late to ask {owner}", hint=MENTION)
         return None
 
 
@@ -104,7 +104,7 @@ class Awaited:
         self._jobs, self._reshaped = jobs, reshaped
         self._hosts = {host.name: (host, plays) for host, plays in hosts}
         self._received = ReceivedFacts(self.names)
-        self._refused: dict[str, Refused] = {}
+        self._refused: dict[str, RefusedHost] = {}
         self._pending = {host: jobs.readings[host].missing for host in self.names if host not in self.complete}
         self._environment = inputs.current(), secret_keys.current(), os.getcwd()
 
@@ -161,7 +161,7 @@ class Awaited:
         self._received.due |= wanted.keys()
         return {host: tuple(names) for host, names in wanted.items()}
 
-    def finish(self) -> Mapping[str, Job | Refused]:
+    def finish(self) -> Mapping[str, Job | RefusedHost]:
         """Return host → completed job, after all hosts have answered or failed.
 
         :raises InvalidInput: a definition is wrong; with the problems of all hosts
@@ -206,8 +206,8 @@ class Awaited:
         self.secrets.update((name, value.reveal()) for name, value in used.items())
 
 
-def _refused(failure: HookFailure) -> Refused:
-    return Refused(str(failure), hint="" if failure.again is None else "The next apply asks it again.")
+def _refused(failure: HookFailure) -> RefusedHost:
+    return RefusedHost(str(failure), hint="" if failure.again is None else "The next apply asks it again.")
 
 
 def _sort_key(item: Problem) -> tuple[str, int, int]:

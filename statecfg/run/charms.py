@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from statecfg.playbook import service_options
-from statecfg.playbook.service_options import Option
+from statecfg.playbook.service_options import ServiceOption
 from statecfg.playbook.services import RELATION
 from statecfg.playbook.trust import others_could_change, together
 from statecfg.problems import InvalidInput, Problem, nearest, problem, report, reporting
@@ -59,7 +59,7 @@ class Charm:
     digest: str
     files: Mapping[str, tuple[int, Path | str]] = field(repr=False)
     endpoints: Mapping[str, tuple[str, str]]
-    options: Mapping[str, Option]
+    options: Mapping[str, ServiceOption]
     hooks: tuple[str, ...]
     described: bool = False
     contents: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -106,7 +106,7 @@ def _read(directory: Path, locations: tuple[SourceLocation, ...]) -> Charm | Non
         return None
     wrong = [unsafe for path in (directory.parent, directory) if (unsafe := others_could_change(path)) is not None]
     bare = not any((directory / name).exists() for name in ("hooks", DISPATCH, *SOURCES))
-    files = _Files(directory, bare)
+    files = _CharmFiles(directory, bare)
     for _ in files.walk(directory):
         if files.size > MAX_BYTES or len(files.files) > MAX_FILES:
             detail = f"{directory} contains at least {files.size:,} bytes in {len(files.files):,} files"
@@ -143,7 +143,7 @@ def _read(directory: Path, locations: tuple[SourceLocation, ...]) -> Charm | Non
     )
 
 
-class _Files:
+class _CharmFiles:
     """Collects the files of a charm and reports problems with them."""
 
     def __init__(self, directory: Path, bare: bool) -> None:
@@ -315,7 +315,7 @@ def _endpoints(metadata: Mapping[str, Any] | None, path: Path) -> dict[str, tupl
     return endpoints
 
 
-def _options(path: Path) -> dict[str, Option]:
+def _options(path: Path) -> dict[str, ServiceOption]:
     entries = (_map(path) or {}).get("options") or {}
     if not isinstance(entries, dict):
         report(problem("SC0707", f"`options:` is {type_words(entries)}", "it must be a map", _line(path, "options")))

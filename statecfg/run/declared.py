@@ -12,7 +12,7 @@ from statecfg.graph import opaque
 from statecfg.playbook.inventory import Inventory
 from statecfg.playbook.plays import Play
 from statecfg.playbook.secrets import Secret
-from statecfg.playbook.service_options import Option
+from statecfg.playbook.service_options import ServiceOption
 from statecfg.playbook.services import Endpoint, Relation, Service
 from statecfg.problems import Problem, collecting, problem, report, reporting, suggest, tokens
 from statecfg.problems.frozen import dataclass
@@ -98,7 +98,7 @@ def _work(play: Play, service: Service, hosts: tuple[str, ...], extra: Mapping[s
 
 
 def _settings(
-    play: Play, service: Service, schema: Mapping[str, Option], extra: Mapping[str, Any]
+    play: Play, service: Service, schema: Mapping[str, ServiceOption], extra: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any]]:
     """Yield each setting with its value; report settings that are unknown or of the wrong type."""
     variables = _variables({**play.vars, **extra})
@@ -150,7 +150,7 @@ def _resolved(value: Any, variables: Mapping[str, Any]) -> Any:
     return templates.resolve(value, variables)
 
 
-def _with_secrets(value: Any, option: Option) -> Any:
+def _with_secrets(value: Any, option: ServiceOption) -> Any:
     """Return a string that contains a secret as a secret with the option's name; return other values unchanged."""
     value = opaque.resolve_tokens(value)
     if isinstance(value, opaque.Value) and value.on_host:
@@ -158,7 +158,7 @@ def _with_secrets(value: Any, option: Option) -> Any:
     return Secret(option.name, value.reveal(), value.available) if isinstance(value, opaque.Composed) else value
 
 
-def _misplaced(option: Option, value: Any, location: SourceLocation) -> Problem:
+def _misplaced(option: ServiceOption, value: Any, location: SourceLocation) -> Problem:
     if isinstance(value, Secret):
         detail = f"option `{option.name}` is of type {option.type}, and its value is or contains a secret"
         return problem("SC0710", detail, "declare it in the schema: type: secret", location)

@@ -22,7 +22,7 @@ from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.events import Events, Late, Unjoined
 from statecfg.run.host.gate import Gate, Pace, Pass, Slots
-from statecfg.run.host.request import CommonRequest, Request
+from statecfg.run.host.request import CommonRequest, HostRequest
 from statecfg.run.host.shared_content import LIMIT, SharedContent
 from statecfg.run.job import Job
 from statecfg.run.options import Access, Expected, Limits
@@ -141,7 +141,7 @@ def run(
     gate = Gate(len(jobs)) if options.confirm is not None else None
     joined, barrier = _Joined(), Barrier(awaited, [job.host.name for job in jobs if job.needs])
 
-    def driver(request: Request) -> HostDriver:
+    def driver(request: HostRequest) -> HostDriver:
         name = request.host.name
         gate_pass = Pass(slots, gate, barrier)
         return HostDriver(request, partial(emit, name), partial(joined.of, name), gate_pass, options.cancel)
@@ -233,13 +233,13 @@ class _Joined:
         return job.definition, _more(job, self.options), self.options.hooks.events
 
 
-def _request(job: Job, options: Options, order: CommonRequest, awaited: Awaited | None) -> Request:
+def _request(job: Job, options: Options, order: CommonRequest, awaited: Awaited | None) -> HostRequest:
     """Return the request to one host."""
     facts = options.query if options.mode == Mode.FACTS else None
     host, expected = job.host.name, options.expected
     if job.needs and awaited is not None:
         facts = awaited.request(job.needs)
-    return Request(
+    return HostRequest(
         job.host,
         job.definition,
         job.owner or job.playbook,

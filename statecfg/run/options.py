@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from statecfg.problems.frozen import dataclass
-from statecfg.transport import Connection, SshSettings, Target, connect, load
+from statecfg.transport import HostConnection, SshSettings, Target, connect, load
 from statecfg.transport.become import Become
 
 CONNECTED = 100  # hosts
@@ -28,7 +28,7 @@ class Access:
     settings: SshSettings | None = None
     become: Become | None = None
     password: str | None = field(default=None, repr=False)
-    connect: Callable[[Target, SshSettings | None], Connection] = connect
+    connect: Callable[[Target, SshSettings | None], HostConnection] = connect
     load: Callable[[Iterable[Target]], None] = load
 
 

@@ -301,9 +301,9 @@ def _unread(path: Path, choice: Choice, project: Project, inventory: Inventory) 
     """Report command-line variables that nothing declares or reads; if this is uncertain, return warnings instead."""
     if not choice.given:
         return ()
-    from statecfg.dialects.variable_names import Names  # it loads Jinja2
+    from statecfg.dialects.variable_names import VariableNames  # it loads Jinja2
 
-    names = Names(str(project.root))
+    names = VariableNames(str(project.root))
     names.add(os.path.abspath(path))
     declared = {name for host in inventory.hosts.values() for name in host.vars} | names.names
     unread = sorted(choice.given - declared - names.maybe)

@@ -20,7 +20,7 @@ else:
 FORMAT = 1
 
 
-class Error(TypedDict):
+class HostError(TypedDict):
     """What went wrong with a host as a whole."""
 
     summary: str
@@ -77,7 +77,7 @@ class Unit(TypedDict):
     error: NotRequired[str]
 
 
-class Owed(TypedDict):
+class OwedTrigger(TypedDict):
     """A trigger that an earlier, interrupted run left."""
 
     node: str
@@ -94,7 +94,7 @@ class HostData(TypedDict):
     summary: dict[str, int]
     removals: NotRequired[list[list[Node]]]
     left: NotRequired[list[list[Node]]]
-    error: NotRequired[Error]
+    error: NotRequired[HostError]
     refusal: NotRequired[str]
     hooks: NotRequired[list[ResourceHook]]
     units: NotRequired[list[Unit]]
@@ -106,7 +106,7 @@ class HostData(TypedDict):
     managed: NotRequired[list[Mapping[str, Any]]]
     owners: NotRequired[dict[str, int]]
     warnings: NotRequired[list[str]]
-    owed: NotRequired[list[Owed]]
+    owed: NotRequired[list[OwedTrigger]]
     shutdown: NotRequired[list[Action]]
     down: NotRequired[list[str]]
     login: NotRequired[Mapping[str, Any]]

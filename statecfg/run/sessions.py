@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from statecfg.run.host import repeated
 from statecfg.run.host.driver import HostDriver
 from statecfg.run.host.gate import Slots
-from statecfg.run.host.request import Request
+from statecfg.run.host.request import HostRequest
 from statecfg.run.report_model import HostData
 
 POLL = 0.1  # seconds between two looks at the hosts whose sessions were interrupted
@@ -25,7 +25,9 @@ class Sessions:
     :ivar reports: host → its report so far, for the hosts whose sessions have started
     """
 
-    def __init__(self, requests: Sequence[Request], driver: Callable[[Request], HostDriver], slots: Slots) -> None:
+    def __init__(
+        self, requests: Sequence[HostRequest], driver: Callable[[HostRequest], HostDriver], slots: Slots
+    ) -> None:
         self.reports: dict[str, HostData] = {}
         self._requests, self._driver, self._slots = requests, driver, slots
         self._lock = threading.Lock()

@@ -9,7 +9,7 @@ from statecfg.entities.problems import ApiError, forbidden
 from statecfg.server import api_sessions, auth, writing
 from statecfg.server.auth import ANYONE, VIEWER
 from statecfg.server.media import Body, Xml
-from statecfg.server.request import Request
+from statecfg.server.request import ApiRequest
 from statecfg.server.responses import json_or_xml, nothing
 from statecfg.server.routing import Routes
 
@@ -26,7 +26,7 @@ _LIFE = 3600  # seconds after which clients request a token again; ours may be v
     {200: "ApiSession"},
     xml=Xml(writing.SESSION_XML, default=True),
 )
-def _get_session(request: Request) -> Response:
+def _get_session(request: ApiRequest) -> Response:
     return _session(request, request.principal)
 
 
@@ -38,14 +38,14 @@ def _get_session(request: Request) -> Response:
     {200: "ApiSession"},
     xml=Xml(writing.SESSION_XML, default=True),
 )
-def _log_in(request: Request) -> Response:
+def _log_in(request: ApiRequest) -> Response:
     user = api_sessions.logged_in(request)
     response = _session(request, user.caller)
     response.headers.update({**user.headers, "x-vcloud-authorization": user.token})
     return response
 
 
-def _session(request: Request, caller: Principal) -> Response:
+def _session(request: ApiRequest, caller: Principal) -> Response:
     return json_or_xml(request, writing.session(request, caller), writing.session_xml, writing.SESSION_XML)
 
 
@@ -57,7 +57,7 @@ def _session(request: Request, caller: Principal) -> Response:
     {200: "Orgs"},
     xml=Xml(writing.ORGS_XML, default=True),
 )
-def _list_orgs(request: Request) -> Response:
+def _list_orgs(request: ApiRequest) -> Response:
     value = writing.orgs(request, request.operations.orgs(request.principal))
     return json_or_xml(request, value, writing.orgs_xml, writing.ORGS_XML)
 
@@ -70,7 +70,7 @@ def _list_orgs(request: Request) -> Response:
     {200: "Org"},
     xml=Xml(writing.ORG_XML, default=True),
 )
-def _get_org(request: Request) -> Response:
+def _get_org(request: ApiRequest) -> Response:
     given = request.path_params["org"]
     for name in request.operations.orgs(request.principal):
         if given == org_id(name).rpartition(":")[2]:
@@ -78,7 +78,7 @@ def _get_org(request: Request) -> Response:
     raise forbidden(given[:200])
 
 
-def _log_out(request: Request) -> Response:
+def _log_out(request: ApiRequest) -> Response:
     """Confirm the logout. The server has no session to end, and the client's token stays valid."""
     own = request.principal.id.replace(":user:", ":session:")
     if request.path_params.get("session", own) != own:
@@ -112,7 +112,7 @@ for _path in (
     {200: "GivenToken"},
     request=Body("AskedToken", form=True),
 )
-def _token(request: Request) -> Response:
+def _token(request: ApiRequest) -> Response:
     """Answer with the token that was given: tokens of statecfg are both refresh tokens and access tokens."""
     if request.content.get("grant_type") != "refresh_token":
         raise ApiError(400, "unsupported_grant_type", "grant_type must be refresh_token.")

@@ -6,12 +6,12 @@ from statecfg.entities import interfaces, shapes, types
 from statecfg.entities.operations import Operations
 from statecfg.server.auth import ADMINISTRATOR, AUTHOR, VIEWER
 from statecfg.server.parameters import listing_by
-from statecfg.server.resource import Resource
+from statecfg.server.resource import ApiResource
 from statecfg.server.routing import Routes
 
 routes = Routes()
 _ALL, _ONE = "/cloudapi/1.0.0/interfaces", "/cloudapi/1.0.0/interfaces/{interface}"
-_interface = Resource(routes, "Interface", "Interfaces", shapes.interface, listing_by(interfaces.FIELDS))
+_interface = ApiResource(routes, "Interface", "Interfaces", shapes.interface, listing_by(interfaces.FIELDS))
 _interface.list(_ALL, VIEWER, "List interfaces.", Operations.list_interfaces)
 _interface.create(_ALL, ADMINISTRATOR, "Create an interface.", Operations.create_interface)
 _interface.show(_ONE, VIEWER, "Show an interface.", Operations.get_interface)
@@ -24,7 +24,7 @@ _REPLACE = (
 )
 # Only administrators see hosts, addresses and settings.
 _for_users, _fields = shapes.behavior_for_users, listing_by(interfaces.BEHAVIOR_FIELDS)
-_behavior = Resource(routes, "Behavior", "Behaviors", shapes.behavior, _fields, _for_users)
+_behavior = ApiResource(routes, "Behavior", "Behaviors", shapes.behavior, _fields, _for_users)
 _behavior.list(_ALL, VIEWER, "List the behaviors of an interface.", Operations.list_behaviors)
 _behavior.create(_ALL, ADMINISTRATOR, "Add a behavior to an interface.", Operations.create_behavior)
 _behavior.replace(_ALL, ADMINISTRATOR, _REPLACE, Operations.replace_behaviors)
@@ -35,7 +35,7 @@ _behavior.delete(_ONE, ADMINISTRATOR, "Remove a behavior from an interface.", Op
 _ALL, _ONE = "/cloudapi/1.0.0/entityTypes", "/cloudapi/1.0.0/entityTypes/{type}"
 _CHANGE = "Change an entity type. Requires Full Control of the type."
 _DELETE = "Delete an entity type. Requires Full Control of the type."
-_type = Resource(routes, "EntityType", "EntityTypes", shapes.entity_type, listing_by(types.FIELDS))
+_type = ApiResource(routes, "EntityType", "EntityTypes", shapes.entity_type, listing_by(types.FIELDS))
 _type.list(_ALL, VIEWER, "List entity types.", Operations.list_types)
 _type.create(_ALL, ADMINISTRATOR, "Create an entity type.", Operations.create_type)
 _type.show(_ONE, VIEWER, "Show an entity type.", Operations.get_type)

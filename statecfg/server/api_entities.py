@@ -10,8 +10,8 @@ from statecfg.entities.operations import Operations
 from statecfg.server.auth import AUTHOR, VIEWER
 from statecfg.server.media import Body
 from statecfg.server.parameters import HOOKS, RESOLVE, listing_by
-from statecfg.server.request import Request
-from statecfg.server.resource import Resource
+from statecfg.server.request import ApiRequest
+from statecfg.server.resource import ApiResource
 from statecfg.server.responses import one
 from statecfg.server.routing import Routes
 from statecfg.server.writing import TASK_LOCATION, location
@@ -33,7 +33,7 @@ _OF_TYPES, _OF_INTERFACES = f"{_ENTITIES}/types/{{vendor}}/{{nss}}", f"{_ENTITIE
     query=(RESOLVE, HOOKS),
     request=Body("NewEntity"),
 )
-def _create(request: Request) -> Response:
+def _create(request: ApiRequest) -> Response:
     task = request.operations.create_entity(
         request.principal,
         request.path_params["type"],
@@ -45,7 +45,7 @@ def _create(request: Request) -> Response:
     return _accepted(request, task)
 
 
-_entity = Resource(routes, "Entity", "Entities", shapes.entity, listing_by(lifecycle.FIELDS))
+_entity = ApiResource(routes, "Entity", "Entities", shapes.entity, listing_by(lifecycle.FIELDS))
 _entity.list(_ENTITIES, VIEWER, "List entities of all types.", Operations.list_entities)
 _entity.list(f"{_OF_TYPES}/{{version}}", VIEWER, "List the entities of a type.", Operations.list_entities_of_type)
 
@@ -70,7 +70,7 @@ _entity.show(_ENTITY, VIEWER, _SHOW, Operations.get_entity)
     query=(HOOKS,),
     request=Body("ChangedEntity"),
 )
-def _update(request: Request) -> Response:
+def _update(request: ApiRequest) -> Response:
     updated = request.operations.update_entity(
         request.principal,
         request.path_params["entity"],
@@ -92,7 +92,7 @@ def _update(request: Request) -> Response:
     {202: None},
     query=(HOOKS,),
 )
-def _delete(request: Request) -> Response:
+def _delete(request: ApiRequest) -> Response:
     task = request.operations.delete_entity(
         request.principal,
         request.path_params["entity"],
@@ -109,7 +109,7 @@ def _delete(request: Request) -> Response:
     "Validate an entity against its type's schema: RESOLVED, or RESOLUTION_ERROR with a message.",
     {200: "Entity"},
 )
-def _resolve(request: Request) -> Response:
+def _resolve(request: ApiRequest) -> Response:
     entity = request.operations.resolve_entity(request.principal, request.path_params["entity"])
     return one(request, shapes.resolved, entity)
 
@@ -122,24 +122,24 @@ def _resolve(request: Request) -> Response:
     {202: None},
     request=Body("Invocation", optional=True),
 )
-def _invoke(request: Request) -> Response:
+def _invoke(request: ApiRequest) -> Response:
     path = request.path_params
     task = request.operations.invoke(request.principal, path["entity"], path["behavior"], request.content)
     return _accepted(request, task)
 
 
-def _accepted(request: Request, task: Task) -> Response:
+def _accepted(request: ApiRequest, task: Task) -> Response:
     return Response(None, 202, {"Location": _address(request, task)})
 
 
-def _address(request: Request, task: Task) -> str:
+def _address(request: ApiRequest, task: Task) -> str:
     """Return the URL of a task. Wake the worker if the task has something to run."""
     if not task.is_finished and task.name != CREATE:
         request.app.state.wake()
     return location(request, task.id)
 
 
-def _tenant(request: Request) -> str:
+def _tenant(request: ApiRequest) -> str:
     """Return the organization in the header TENANT_CONTEXT if the caller may see it; otherwise ""."""
     given = request.headers.get(TENANT_CONTEXT, "")
     orgs = (org for org in request.operations.orgs(request.principal) if given in (org_id(org), _uuid(org_id(org))))

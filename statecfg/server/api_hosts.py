@@ -16,9 +16,9 @@ from statecfg.server import api_runs, api_services
 from statecfg.server.api_runs import ALL_HOSTS, HOST_FILTERS, TIMES, missing, natural
 from statecfg.server.api_services import UnitResponse
 from statecfg.server.auth import ADMINISTRATOR
-from statecfg.server.parameters import OWN_API, Parameter
+from statecfg.server.parameters import OWN_API, QueryParameter
 from statecfg.server.problems import HostProblems
-from statecfg.server.request import Request
+from statecfg.server.request import ApiRequest
 from statecfg.server.routing import Routes
 from statecfg.store import host_states, run_lists
 from statecfg.store import hosts as host_store
@@ -31,7 +31,7 @@ from statecfg.store.run_lists import TROUBLE, RunFilter
 
 routes = Routes()
 RUNS, EVENTS = 20, 50  # maximum numbers that are shown for a host
-_REASONS = Parameter("reasons", {"type": "boolean", "default": False}, "Whether to include the problems of hosts.")
+_REASONS = QueryParameter("reasons", {"type": "boolean", "default": False}, "Whether to include the problems of hosts.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class EventResponse:
     {200: "Hosts"},
     query=(*ALL_HOSTS, *HOST_FILTERS, *TIMES, _REASONS),
 )
-def _list(request: Request) -> Response:
+def _list(request: ApiRequest) -> Response:
     """Answer with a page of hosts, sorted by name (web2 before web10)."""
     query = request.query
     everything = sorted(_responses(request.store, host_store.every(request.store)), key=lambda host: natural(host.name))
@@ -108,7 +108,7 @@ def _list(request: Request) -> Response:
 
 
 @routes("GET", f"{OWN_API}/hosts/{{host}}", ADMINISTRATOR, "Show a host.", {200: "Host"})
-def _get(request: Request) -> Response:
+def _get(request: ApiRequest) -> Response:
     store, name = request.store, request.path_params["host"]
     record = host_store.get(store, name)
     if record is None:

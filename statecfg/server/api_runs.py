@@ -16,7 +16,7 @@ from statecfg.remote.graph.names import Outcome, RunStatus
 from statecfg.server.auth import ADMINISTRATOR
 from statecfg.server.parameters import OWN_API, number, text
 from statecfg.server.problems import NAMED, HostProblems
-from statecfg.server.request import Request
+from statecfg.server.request import ApiRequest
 from statecfg.server.routing import Routes
 from statecfg.store import run_lists
 from statecfg.store import runs as run_store
@@ -81,7 +81,7 @@ class RunResponse:
 
 
 @routes("GET", f"{OWN_API}/runs", ADMINISTRATOR, "List runs, the newest first.", {200: "Runs"}, query=_RUNS)
-def _list(request: Request) -> Response:
+def _list(request: ApiRequest) -> Response:
     query = request.query
     wanted = RunFilter(query["host"], query["playbook"], query["outcome"], query["since"], query["until"])
     records = run_lists.page(request.store, wanted, query["limit"] + 1, _cursor(query["after"]))
@@ -107,7 +107,7 @@ def _cursor(text: str) -> Cursor | None:
     {200: "Run"},
     query=(*ALL_HOSTS, FIND, _OUTCOME),
 )
-def _get(request: Request) -> Response:
+def _get(request: ApiRequest) -> Response:
     """Answer with a run and a page of its hosts, those with problems first."""
     store, id, query = request.store, request.path_params["run"], request.query
     record = run_store.head(store, id) or next((run for run in run_store.under_way(store) if run.id == id), None)
@@ -130,13 +130,13 @@ def _following(names: Iterable[str], hosts: Mapping[str, HostResult], after: str
     return [name for name in ordered if _order(name, hosts) > _order(after, hosts)]
 
 
-def _problems(request: Request, record: RunRecord | RunInProgress, names: Sequence[str]) -> dict[str, HostProblems]:
+def _problems(request: ApiRequest, record: RunRecord | RunInProgress, names: Sequence[str]) -> dict[str, HostProblems]:
     reports = run_lists.reports(request.store, record.id, names)
     statuses = {name: HostProblems.of_result(record.hosts[name]) for name in names}
     return {**statuses, **{name: HostProblems.of(reports[name]) for name in names if name in reports}}
 
 
-def _selected(request: Request, record: RunRecord | RunInProgress, words: Sequence[str]) -> Mapping[str, HostResult]:
+def _selected(request: ApiRequest, record: RunRecord | RunInProgress, words: Sequence[str]) -> Mapping[str, HostResult]:
     """Return the hosts of a run whose name or report contains each word; only the name while the run is in progress."""
     if isinstance(record, RunRecord):
         return run_lists.hosts_of_run(request.store, record.id, words) if words else record.hosts
@@ -163,7 +163,7 @@ def _order(name: str, hosts: Mapping[str, HostResult]) -> tuple[bool, NaturalKey
     "Show a host's part of the report of a run.",
     {200: "Report"},
 )
-def _get_host(request: Request) -> Response:
+def _get_host(request: ApiRequest) -> Response:
     report = run_store.host_report(request.store, request.path_params["run"], request.path_params["host"])
     if report is None:
         raise missing("The store has no report of this host in this run.")

@@ -14,12 +14,12 @@ from statecfg.problems.frozen import dataclass
 from statecfg.server.api_runs import FIND, HOST, NaturalKey, natural
 from statecfg.server.auth import ADMINISTRATOR
 from statecfg.server.parameters import OWN_API, number, text
-from statecfg.server.request import Request
+from statecfg.server.request import ApiRequest
 from statecfg.server.routing import Routes
 from statecfg.store import service_changes
 from statecfg.store.database import Store
 from statecfg.store.run_lists import TROUBLE, matches
-from statecfg.store.service_changes import Snapshot
+from statecfg.store.service_changes import ServicesSnapshot
 from statecfg.store.units.records import End, ServiceRow, UnitRow
 
 routes = Routes()
@@ -139,7 +139,7 @@ class ServicesResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ListedService:
     """An entry of the list: a unit with its service, or a service without units."""
 
     service: ServiceResponse
@@ -163,7 +163,7 @@ class _Entry:
     {200: "Services"},
     query=(*_PAGES, *_FILTERS),
 )
-def _list(request: Request) -> Response:
+def _list(request: ApiRequest) -> Response:
     """Answer with a page of units, sorted by service and number (web2 before web10)."""
     query, store = request.query, request.store
     after = _position(query["after"])
@@ -193,19 +193,19 @@ def _position(after: str) -> Position | None:
     return natural(project), natural(service), int(unit)
 
 
-def _entries(project: str, snapshot: Snapshot) -> Iterator[_Entry]:
+def _entries(project: str, snapshot: ServicesSnapshot) -> Iterator[_ListedService]:
     units: dict[str, list[UnitRow]] = {}
     for unit in snapshot.units.values():
         units.setdefault(unit.service, []).append(unit)
     for row in snapshot.services.values():
         own = units.get(row.name, [])
         service = ServiceResponse.of(project, row, own)
-        yield from (_Entry(service, unit.number, UnitResponse.of(unit)) for unit in own)
+        yield from (_ListedService(service, unit.number, UnitResponse.of(unit)) for unit in own)
         if not own:
-            yield _Entry(service, NO_UNIT, None)
+            yield _ListedService(service, NO_UNIT, None)
 
 
-def _matches(entry: _Entry, query: Mapping[str, Any]) -> bool:
+def _matches(entry: _ListedService, query: Mapping[str, Any]) -> bool:
     unit, state = entry.unit, query["state"]
     if unit is None:
         return not query["host"] and not state and _has_words(entry, query["find"])
@@ -213,7 +213,7 @@ def _matches(entry: _Entry, query: Mapping[str, Any]) -> bool:
     return has_state and matches(unit.host, query["host"]) and _has_words(entry, query["find"])
 
 
-def _has_words(entry: _Entry, words: str) -> bool:
+def _has_words(entry: _ListedService, words: str) -> bool:
     service, unit = entry.service, entry.unit
     texts = [service.project, service.name, service.playbook]
     if unit is not None:
@@ -223,7 +223,7 @@ def _has_words(entry: _Entry, words: str) -> bool:
     return all(word in everything for word in words.lower().split())
 
 
-def _services(page: Sequence[_Entry]) -> list[ServiceResponse]:
+def _services(page: Sequence[_ListedService]) -> list[ServiceResponse]:
     """Return the services of a page, each with its units there."""
     found: dict[tuple[str, str], tuple[ServiceResponse, list[UnitResponse]]] = {}
     for entry in page:
@@ -232,7 +232,7 @@ def _services(page: Sequence[_Entry]) -> list[ServiceResponse]:
     return [replace(service, units=units) for service, units in found.values()]
 
 
-def _relations(snapshots: Mapping[str, Snapshot], page: Sequence[_Entry]) -> Iterator[RelationResponse]:
+def _relations(snapshots: Mapping[str, ServicesSnapshot], page: Sequence[_ListedService]) -> Iterator[RelationResponse]:
     names = {(entry.service.project, entry.service.name) for entry in page}
     for project, snapshot in snapshots.items():
         for relation in snapshot.relations:
@@ -240,7 +240,7 @@ def _relations(snapshots: Mapping[str, Snapshot], page: Sequence[_Entry]) -> Ite
                 yield RelationResponse(project, relation.ends, relation.dying)
 
 
-def _units(entries: Iterable[_Entry]) -> int:
+def _units(entries: Iterable[_ListedService]) -> int:
     return sum(entry.unit is not None for entry in entries)
 
 

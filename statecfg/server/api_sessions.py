@@ -13,7 +13,7 @@ from statecfg.server import auth, pages, sessions
 from statecfg.server.auth import ANYONE, VIEWER
 from statecfg.server.media import Body
 from statecfg.server.parameters import PAGED, listing
-from statecfg.server.request import Request
+from statecfg.server.request import ApiRequest
 from statecfg.server.responses import nothing, page
 from statecfg.server.routing import Routes
 
@@ -36,7 +36,7 @@ class LoggedIn:
         return {ACCESS_TOKEN: self.token, TOKEN_TYPE: "Bearer"}
 
 
-def logged_in(request: Request) -> LoggedIn:
+def logged_in(request: ApiRequest) -> LoggedIn:
     """Log in with the scheme Basic. The user is a name or name@organization; the password is a token of that user.
 
     :raises ApiError: 401 if the user or the token is wrong
@@ -55,13 +55,13 @@ def _is(caller: Principal, user: str) -> bool:
 
 
 @routes("POST", _SESSIONS, ANYONE, "Log in by user and token (Basic).", {200: "Session"})
-def _log_in(request: Request) -> Response:
+def _log_in(request: ApiRequest) -> Response:
     user = logged_in(request)
     return JSONResponse(_session(user.caller), headers=user.headers)
 
 
 @routes("POST", f"{_SESSIONS}/provider", ANYONE, "Log in as an administrator (Basic).", {200: "Session"})
-def _log_in_provider(request: Request) -> Response:
+def _log_in_provider(request: ApiRequest) -> Response:
     user = logged_in(request)
     if not user.caller.is_administrator:
         raise forbidden("the provider's organization")
@@ -69,17 +69,17 @@ def _log_in_provider(request: Request) -> Response:
 
 
 @routes("GET", _SESSIONS, VIEWER, "List your sessions. There is always one.", {200: "Sessions"}, query=PAGED)
-def _list(request: Request) -> Response:
+def _list(request: ApiRequest) -> Response:
     return page(request, part([_session(request.principal)], listing(request)), lambda session, _: session)
 
 
 @routes("GET", f"{_SESSIONS}/current", VIEWER, "Show your session.", {200: "Session"})
-def _current(request: Request) -> Response:
+def _current(request: ApiRequest) -> Response:
     return JSONResponse(_session(request.principal))
 
 
 @routes("GET", f"{_SESSIONS}/{{session}}", VIEWER, "Show your session, by its id.", {200: "Session"})
-def _get(request: Request) -> Response:
+def _get(request: ApiRequest) -> Response:
     session = _session(request.principal)
     if request.path_params["session"] != session["id"]:
         raise forbidden(request.path_params["session"][:200])
@@ -104,7 +104,7 @@ def _session(caller: Principal) -> Shape:
     request=Body("Login", form=True),
     documented=False,
 )
-def _browser_log_in(request: Request) -> Response:
+def _browser_log_in(request: ApiRequest) -> Response:
     """Open a session for a browser, and send it to the page."""
     token = request.content.get("token", "").strip()
     if not 0 < len(token) <= auth.LONGEST or request.operations.principal_of(token) is None:
@@ -115,7 +115,7 @@ def _browser_log_in(request: Request) -> Response:
 
 
 @routes("POST", "/logout", VIEWER, "Log out a browser.", {204: None}, documented=False)
-def _browser_log_out(request: Request) -> Response:
+def _browser_log_out(request: ApiRequest) -> Response:
     request.app.state.sessions.close(request.browser_session)
     response = nothing()
     auth.set_cookie(response, "", request.base.startswith("https:"))
@@ -123,7 +123,7 @@ def _browser_log_out(request: Request) -> Response:
 
 
 @routes("GET", "/statecfg/1.0/session", VIEWER, "Show who you are.", {200: "OwnSession"})
-def _own_session(request: Request) -> Response:
+def _own_session(request: ApiRequest) -> Response:
     """Answer with the caller and, in a browser session, the value of X-Statecfg-Csrf."""
     caller = request.principal
     csrf = sessions.csrf(request.browser_session) if request.browser_session else ""

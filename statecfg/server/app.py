@@ -24,7 +24,7 @@ from statecfg.entities.model import Principal
 from statecfg.entities.problems import ApiError
 from statecfg.server import auth, writing
 from statecfg.server.routes import ROUTES
-from statecfg.server.routing import Route, endpoints
+from statecfg.server.routing import ApiRoute, endpoints
 from statecfg.store import Busy, StoreError
 
 THREADS = 16
@@ -76,7 +76,7 @@ class RequestGuard:
     checks neither `Origin` nor `Sec-Fetch-Site`.
     """
 
-    def __init__(self, app: ASGIApp, guard: auth.Guard) -> None:
+    def __init__(self, app: ASGIApp, guard: auth.OriginGuard) -> None:
         self._app, self._guard = app, guard
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -138,7 +138,7 @@ async def _failed(request: Request, problem: Exception) -> Response:
 
 
 def create(
-    start: Callable[[State], Callable[[], None]], guard: auth.Guard, table: Sequence[Route] = ROUTES
+    start: Callable[[State], Callable[[], None]], guard: auth.OriginGuard, table: Sequence[ApiRoute] = ROUTES
 ) -> Starlette:
     """Return the application for any ASGI server.
 

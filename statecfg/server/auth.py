@@ -58,7 +58,7 @@ def basic(headers: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class OriginGuard:
     """Refuses requests that a foreign web page may have sent: to another host name, or from another origin.
 
     :param hosts: names and addresses by which clients call the server, in lower case, without ports
@@ -67,7 +67,7 @@ class Guard:
     hosts: frozenset[str]
 
     @classmethod
-    def for_address(cls, bind: str, allowed: Iterable[str]) -> Guard:
+    def for_address(cls, bind: str, allowed: Iterable[str]) -> OriginGuard:
         """Return a guard for a server.
 
         :param bind: the address that the server listens on

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from starlette.responses import Response, StreamingResponse
 
 from statecfg.server.auth import ADMINISTRATOR, VIEWER
-from statecfg.server.request import Request
+from statecfg.server.request import ApiRequest
 from statecfg.server.routing import Routes
 from statecfg.store import StoreError, marks, runs
 from statecfg.store.database import Store
@@ -129,7 +129,7 @@ def _event(name: str, data: object) -> bytes:
     media_type="text/event-stream",
     documented=False,  # a tool that tests all documented calls would listen for minutes
 )
-def _live(request: Request) -> Response:
+def _live(request: ApiRequest) -> Response:
     """Answer with the stream of changes that the caller may know of."""
     topics = None if request.principal.role == ADMINISTRATOR else OPEN_TOPICS
     state = request.app.state

@@ -12,7 +12,7 @@ from statecfg.graph.json_schema import JsonSchema
 from statecfg.server import parameters, writing
 from statecfg.server.auth import ANYONE
 from statecfg.server.documents import SCHEMAS
-from statecfg.server.routing import Route
+from statecfg.server.routing import ApiRoute
 from statecfg.server.versions import LATEST
 
 _DESCRIPTION = (
@@ -27,7 +27,7 @@ _METADATA: Mapping[str, Any] = {
 }
 
 
-def document(table: Iterable[Route], base: str) -> OpenApi:
+def document(table: Iterable[ApiRoute], base: str) -> OpenApi:
     """Return the OpenAPI document for these routes.
 
     :param base: the URL that the client uses for the server
@@ -50,7 +50,7 @@ def document(table: Iterable[Route], base: str) -> OpenApi:
     }
 
 
-def _operation(route: Route) -> OpenApi:
+def _operation(route: ApiRoute) -> OpenApi:
     operation: dict[str, Any] = {
         "summary": route.summary,
         "operationId": _identifier(route),
@@ -72,12 +72,12 @@ def _operation(route: Route) -> OpenApi:
     return operation
 
 
-def _identifier(route: Route) -> str:
+def _identifier(route: ApiRoute) -> str:
     words = re.findall(r"[A-Za-z0-9]+", route.path.removeprefix("/cloudapi/1.0.0"))
     return route.method.lower() + "".join(word[0].upper() + word[1:] for word in words)
 
 
-def _parameters(route: Route) -> Sequence[OpenApi]:
+def _parameters(route: ApiRoute) -> Sequence[OpenApi]:
     in_path = [
         {
             "name": name,
@@ -95,7 +95,7 @@ def _parameters(route: Route) -> Sequence[OpenApi]:
     return in_path + in_query
 
 
-def _response(route: Route, status: int, body: str | JsonSchema | None) -> OpenApi:
+def _response(route: ApiRoute, status: int, body: str | JsonSchema | None) -> OpenApi:
     response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
     if body is not None:
         schema = reference(body) if isinstance(body, str) else body
@@ -103,11 +103,11 @@ def _response(route: Route, status: int, body: str | JsonSchema | None) -> OpenA
     return response
 
 
-def _xml(route: Route) -> OpenApi:
+def _xml(route: ApiRoute) -> OpenApi:
     return {route.xml.media_type: {"schema": {"type": "string"}}} if route.xml is not None else {}
 
 
-def _errors(route: Route) -> OpenApi:
+def _errors(route: ApiRoute) -> OpenApi:
     content = {"application/json": {"schema": reference("Error")}}
     if route.path.startswith("/api/"):
         content[writing.ERROR_XML] = {"schema": {"type": "string"}}

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 from statecfg.entities.problems import ApiError
 from statecfg.server import sessions
 from statecfg.server.auth import ANYONE, VIEWER
-from statecfg.server.request import Request
+from statecfg.server.request import ApiRequest
 from statecfg.server.routing import Routes
 
 routes = Routes()
@@ -27,12 +27,12 @@ def _files() -> Mapping[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
 
 
-def _denied(_: Request) -> Response:
+def _denied(_: ApiRequest) -> Response:
     return sign_in("", 401)
 
 
 @routes("GET", "/", VIEWER, "Show the page.", {200: "Page"}, media_type=HTML, denied=_denied, documented=False)
-def _page(request: Request) -> Response:
+def _page(request: ApiRequest) -> Response:
     """Answer with the page. Its scripts request the data, with the rights of the signed-in user."""
     caller = request.principal
     values = {"csrf": sessions.csrf(request.browser_session), "user": caller.name, "role": caller.role}
@@ -58,7 +58,7 @@ def _filled(name: str, values: Mapping[str, str]) -> str:
 @routes(
     "GET", "/static/{file}", ANYONE, "Get a file of the page.", {200: "Page"}, media_type="text/*", documented=False
 )
-def _static(request: Request) -> Response:
+def _static(request: ApiRequest) -> Response:
     # Starlette's StaticFiles reports errors in plain text, and bases its ETag on the file's time, not its content.
     name = request.path_params["file"]
     media_type = _TYPES.get(name.rpartition(".")[2])

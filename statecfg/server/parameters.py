@@ -9,14 +9,14 @@ from typing import Any
 from statecfg.entities.filters import Fields
 from statecfg.entities.model import Query
 from statecfg.problems.frozen import dataclass
-from statecfg.server.request import Request
+from statecfg.server.request import ApiRequest
 
 PAGE_SIZE, LARGEST_PAGE = 25, 128
 OWN_API = "/statecfg/1.0"  # path of the calls that the original API does not have
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class QueryParameter:
     """A query parameter.
 
     :param schema: a JSON schema of ``type`` string (with maxLength), integer (with minimum and maximum) or boolean. Its
@@ -28,21 +28,21 @@ class Parameter:
     summary: str
 
 
-def text(name: str, summary: str, longest: int = 255) -> Parameter:
+def text(name: str, summary: str, longest: int = 255) -> QueryParameter:
     """Return a parameter that is a string; "" if the client does not send it."""
-    return Parameter(name, {"type": "string", "maxLength": longest, "default": ""}, summary)
+    return QueryParameter(name, {"type": "string", "maxLength": longest, "default": ""}, summary)
 
 
-def number(name: str, most: int, default: int | None, summary: str) -> Parameter:
+def number(name: str, most: int, default: int | None, summary: str) -> QueryParameter:
     """Return a parameter that is an integer from 1 to `most`."""
     otherwise = {} if default is None else {"default": default}
-    return Parameter(name, {"type": "integer", "minimum": 1, "maximum": most, **otherwise}, summary)
+    return QueryParameter(name, {"type": "integer", "minimum": 1, "maximum": most, **otherwise}, summary)
 
 
-_PAGE = Parameter(
+_PAGE = QueryParameter(
     "page", {"type": "integer", "minimum": 1, "maximum": 1_000_000, "default": 1}, "Number of the page, from 1."
 )
-_SIZE = Parameter(
+_SIZE = QueryParameter(
     "pageSize",
     {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": PAGE_SIZE},
     "Number of entries in a page.",
@@ -60,7 +60,7 @@ _OPERATORS = "(?:==|!=|=lt=|=le=|=gt=|=ge=)"
 _BELOW = r"(?:\.[A-Za-z0-9_-]{1,100}){1,9}"  # the keys inside a field that is JSON
 
 
-def listing_by(fields: Fields) -> tuple[Parameter, ...]:
+def listing_by(fields: Fields) -> tuple[QueryParameter, ...]:
     """Return the query parameters of a list that clients can filter and sort by these fields."""
     names = "|".join(re.escape(name) + (_BELOW if field.value_type == "json" else "") for name, field in fields.items())
     about = f"by `{'`, `'.join(fields)}`"
@@ -68,9 +68,9 @@ def listing_by(fields: Fields) -> tuple[Parameter, ...]:
     which = {"type": "string", "maxLength": 4096, "default": "", "pattern": _filter(fields)}
     return (
         *PAGED,
-        Parameter("filter", which, f"Filter in FIQL: `name==web*;state==RESOLVED`; `,` means or; {about}."),
-        Parameter("sortAsc", order, f"Sort {about}."),
-        Parameter("sortDesc", order, f"Sort {about}, descending."),
+        QueryParameter("filter", which, f"Filter in FIQL: `name==web*;state==RESOLVED`; `,` means or; {about}."),
+        QueryParameter("sortAsc", order, f"Sort {about}."),
+        QueryParameter("sortDesc", order, f"Sort {about}, descending."),
     )
 
 
@@ -85,12 +85,12 @@ def _filter(fields: Fields) -> str:
     return f"^(?:\\s*|{several}|\\({several}\\))$"
 
 
-HOOKS = Parameter(
+HOOKS = QueryParameter(
     "invokeHooks",
     {"type": "boolean", "default": True},
     "`false` skips the hooks. Requires Full Control of the type.",
 )
-RESOLVE = Parameter(
+RESOLVE = QueryParameter(
     "resolveEntity",
     {"type": "boolean", "default": False},
     "`true` resolves the entity immediately. Has no effect if the type has a PostCreate hook.",
@@ -117,7 +117,7 @@ IN_PATH: dict[str, str] = {
 }
 
 
-def listing(request: Request) -> Query:
+def listing(request: ApiRequest) -> Query:
     """Return the part of a list that a client requests."""
     query = request.query
     return Query(

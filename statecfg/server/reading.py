@@ -15,7 +15,7 @@ from statecfg.problems import did_you_mean, sentence
 from statecfg.server import documents
 from statecfg.server.bodies import LARGEST, bad, fields, parsed
 from statecfg.server.media import Body
-from statecfg.server.parameters import Parameter
+from statecfg.server.parameters import QueryParameter
 
 TIMEOUT = 30.0  # seconds in which a body must arrive
 MOST_PARAMETERS = 30
@@ -25,7 +25,7 @@ IGNORED = ("links",)
 ENCODED = "filterEncoded"
 
 
-def query(text: str, declared: Iterable[Parameter]) -> Mapping[str, Any]:
+def query(text: str, declared: Iterable[QueryParameter]) -> Mapping[str, Any]:
     """Parse a query string.
 
     Starlette's `query_params` is not enough: it accepts invalid UTF-8, and duplicate and unknown parameters.
@@ -58,7 +58,7 @@ def _quoted(name: str) -> str:
     return repr(name[:50])
 
 
-def _value(parameter: Parameter, text: str) -> Any:
+def _value(parameter: QueryParameter, text: str) -> Any:
     schema, value = parameter.schema, text
     if schema["type"] == "boolean":
         # Clients in Python send True and False; the original API accepts any case.

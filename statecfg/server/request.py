@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from statecfg.store.database import Store
 
 
-class Request(requests.Request):
+class ApiRequest(requests.Request):
     """A request to one of the routes.
 
     :param version: the requested version of the API, such as 36.0

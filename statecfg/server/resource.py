@@ -10,8 +10,8 @@ from starlette.responses import Response
 from statecfg.entities.model import Page
 from statecfg.problems.frozen import dataclass
 from statecfg.server.media import Body
-from statecfg.server.parameters import Parameter, listing
-from statecfg.server.request import Request
+from statecfg.server.parameters import QueryParameter, listing
+from statecfg.server.request import ApiRequest
 from statecfg.server.responses import ShapeOf, nothing, one, page
 from statecfg.server.routing import Routes
 
@@ -19,7 +19,7 @@ Operation = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class ApiResource:
     """Declares routes for objects of one sort. Each route calls one method of `Operations` and answers with its result.
 
     The method receives the caller, the parameters of the path in their order, and the requested part of a list or the
@@ -36,7 +36,7 @@ class Resource:
     document: str
     several: str
     shape: ShapeOf[Any]
-    query: tuple[Parameter, ...]
+    query: tuple[QueryParameter, ...]
     for_users: ShapeOf[Any] | None = None
 
     def list(self, path: str, permission: str, summary: str, operation: Operation) -> None:
@@ -72,7 +72,7 @@ class Resource:
     ) -> None:
         (status,) = more["responses"]
 
-        def handle(request: Request) -> Response:
+        def handle(request: ApiRequest) -> Response:
             given = [listing(request)] if "query" in more else [request.content] if "request" in more else []
             result = operation(request.operations, request.principal, *request.path_params.values(), *given)
             if status == 204:

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from statecfg.entities import shapes
 from statecfg.entities.document import Shape
 from statecfg.entities.model import Page
-from statecfg.server.request import Request
+from statecfg.server.request import ApiRequest
 
 T = TypeVar("T")
 ShapeOf = Callable[[T, float], Shape]
@@ -19,14 +19,14 @@ NO_CONTENT = 204
 
 
 def one(
-    request: Request, shape: ShapeOf[T], item: T, status: int = 200, headers: Mapping[str, str] | None = None
+    request: ApiRequest, shape: ShapeOf[T], item: T, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Return a response with an object, in the form of the requested version of the API, and with its ETag."""
     etag = getattr(item, "etag", None)
     return JSONResponse(shape(item, request.version), status, {**({"ETag": etag} if etag else {}), **(headers or {})})
 
 
-def page(request: Request, values: Page[T], shape: ShapeOf[T]) -> Response:
+def page(request: ApiRequest, values: Page[T], shape: ShapeOf[T]) -> Response:
     """Return a response with a page of a list, and a link to the next page if there is one."""
     body = shapes.page(values, shape, request.version)
     if values.page >= values.page_count:
@@ -38,7 +38,7 @@ def page(request: Request, values: Page[T], shape: ShapeOf[T]) -> Response:
     return JSONResponse(body, headers={"Link": links})
 
 
-def json_or_xml(request: Request, value: Shape, to_xml: Callable[[Shape], bytes], media_type: str) -> Response:
+def json_or_xml(request: ApiRequest, value: Shape, to_xml: Callable[[Shape], bytes], media_type: str) -> Response:
     """Return a response with an object, as an XML document if the client prefers that.
 
     :param media_type: of the XML document

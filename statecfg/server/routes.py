@@ -17,7 +17,7 @@ from statecfg.server import (
     live,
     pages,
 )
-from statecfg.server.routing import Route
+from statecfg.server.routing import ApiRoute
 
 _MODULES = (
     api_definitions,
@@ -34,4 +34,4 @@ _MODULES = (
     pages,
     live,
 )
-ROUTES: tuple[Route, ...] = tuple(route for module in _MODULES for route in module.routes.declared)
+ROUTES: tuple[ApiRoute, ...] = tuple(route for module in _MODULES for route in module.routes.declared)

@@ -21,16 +21,16 @@ from statecfg.problems.frozen import dataclass
 from statecfg.server import auth, reading, sessions, versions
 from statecfg.server.auth import ANYONE
 from statecfg.server.media import Body, Xml
-from statecfg.server.parameters import Parameter
-from statecfg.server.request import Request
+from statecfg.server.parameters import QueryParameter
+from statecfg.server.request import ApiRequest
 
 JSON = "application/json"
-Handler = Callable[[Request], Response]
+Handler = Callable[[ApiRequest], Response]
 Responses = Mapping[int, str | JsonSchema | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class ApiRoute:
     """One call of the API.
 
     :param path: with parameters in braces; a slash at the end of a request's path is ignored
@@ -53,7 +53,7 @@ class Route:
     summary: str
     responses: Responses
     handler: Handler
-    query: tuple[Parameter, ...] = ()
+    query: tuple[QueryParameter, ...] = ()
     request: Body | None = None
     xml: Xml | None = None
     media_type: str = JSON
@@ -65,7 +65,7 @@ class Routes:
     """The routes of one module, in the order of their declaration."""
 
     def __init__(self) -> None:
-        self.declared: list[Route] = []
+        self.declared: list[ApiRoute] = []
 
     def __call__(
         self,
@@ -76,19 +76,19 @@ class Routes:
         responses: Responses,
         **more: Any,
     ) -> Callable[[Handler], Handler]:
-        """Return a decorator that declares a route with its function as the handler. `Route` has the parameters."""
+        """Return a decorator that declares a route with its function as the handler. `ApiRoute` has the parameters."""
 
         def declare(handler: Handler) -> Handler:
-            self.declared.append(Route(method, path, permission, summary, responses, handler, **more))
+            self.declared.append(ApiRoute(method, path, permission, summary, responses, handler, **more))
             return handler
 
         return declare
 
 
-class Endpoint:
+class ApiPath:
     """The routes of one path, as an ASGI application."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
+    def __init__(self, routes: Iterable[ApiRoute]) -> None:
         self._routes = {route.method: route for route in routes}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -96,7 +96,7 @@ class Endpoint:
 
         :raises HTTPException: 405 if the path has no route for this method
         """
-        request = Request(scope, receive)
+        request = ApiRequest(scope, receive)
         route = self._routes.get("GET" if request.method == "HEAD" else request.method)
         if route is None:
             allowed = {*self._routes, *(["HEAD"] if "GET" in self._routes else [])}
@@ -105,15 +105,15 @@ class Endpoint:
         await response(scope, receive, send)
 
 
-def endpoints(table: Iterable[Route]) -> list[routing.Route]:
+def endpoints(table: Iterable[ApiRoute]) -> list[routing.Route]:
     """Return one Starlette route per path. With one per method, its error for a wrong method would name only one."""
-    by_path: dict[str, list[Route]] = {}
+    by_path: dict[str, list[ApiRoute]] = {}
     for route in table:
         by_path.setdefault(route.path, []).append(route)
-    return [routing.Route(path, Endpoint(routes)) for path, routes in by_path.items()]
+    return [routing.Route(path, ApiPath(routes)) for path, routes in by_path.items()]
 
 
-async def _respond(route: Route, request: Request) -> Response:
+async def _respond(route: ApiRoute, request: ApiRequest) -> Response:
     """Check a request against its route, and call the handler."""
     denial = _denial(route, request)
     if denial is not None and (route.denied is None or denial.status != 401):
@@ -131,7 +131,7 @@ async def _respond(route: Route, request: Request) -> Response:
     return _versioned(await _call(route, request), accepted.version)
 
 
-def _denial(route: Route, request: Request) -> ApiError | None:
+def _denial(route: ApiRoute, request: ApiRequest) -> ApiError | None:
     """Return the error if the caller may not call a route, otherwise None."""
     if route.permission == ANYONE:
         return None
@@ -144,7 +144,7 @@ def _denial(route: Route, request: Request) -> ApiError | None:
     return None
 
 
-def _is_from_page(request: Request) -> bool:
+def _is_from_page(request: ApiRequest) -> bool:
     return sessions.matches(request.browser_session, request.headers.get(auth.CSRF, ""))
 
 
@@ -157,11 +157,11 @@ def _accepted(header: str) -> versions.Accepted:
         raise ApiError(406, "UNSUPPORTED_API_VERSION", message) from None
 
 
-def _content(route: Route, data: bytes, request: Request) -> Any:
+def _content(route: ApiRoute, data: bytes, request: ApiRequest) -> Any:
     return reading.content(route.request, data, request.headers.get("content-type", ""))
 
 
-async def _call(route: Route, request: Request) -> Response:
+async def _call(route: ApiRoute, request: ApiRequest) -> Response:
     """Call the handler. A client that sent wrong credentials waits for the refusal."""
     status = 0
     try:

@@ -17,7 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from statecfg.playbook.project import Project
 from statecfg.server import app, auth
 from statecfg.server.live import Live
-from statecfg.server.sessions import Sessions
+from statecfg.server.sessions import LoginSessions
 from statecfg.store.database import Store
 
 BACKLOG = 2048
@@ -35,7 +35,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-class Connection(H11Protocol):
+class ServerConnection(H11Protocol):
     """Uvicorn's connection with timeouts for the headers of a request and for a client that stops reading.
 
     Without them, a client could keep connections open forever by sending nothing or a byte now and then.
@@ -125,7 +125,7 @@ def serve(
     listener: socket.socket,
     project: Project,
     store: Store,
-    guard: auth.Guard,
+    guard: auth.OriginGuard,
     ready: Callable[[], None],
     tls: ssl.SSLContext | None = None,
 ) -> int:
@@ -142,7 +142,7 @@ async def _serve(
     listener: socket.socket,
     project: Project,
     store: Store,
-    guard: auth.Guard,
+    guard: auth.OriginGuard,
     ready: Callable[[], None],
     tls: ssl.SSLContext | None,
 ) -> int:
@@ -155,7 +155,7 @@ async def _serve(
     config = uvicorn.Config(
         application,
         lifespan="on",
-        http=Connection,
+        http=ServerConnection,
         log_config=None,
         log_level="warning",
         access_log=False,
@@ -198,7 +198,7 @@ def _start(state: State, project: Project, store: Store, stopping: Callable[[], 
 
     state.project, state.store, state.stopping = project, store, stopping
     state.operations = Operations(store, project=project)
-    state.sessions, state.live = Sessions(store), Live(store)
+    state.sessions, state.live = LoginSessions(store), Live(store)
     worker = Worker(state.operations, project)
     worker.start()
     state.wake = worker.wake

@@ -19,7 +19,7 @@ LIFE = 12 * 3600.0  # lifetime of a session in seconds
 MOST = 1000  # maximum number of sessions; a new one then ends the oldest
 
 
-class Sessions:
+class LoginSessions:
     """The open sessions. A session ends on logout, after 12 hours, or when its token becomes invalid.
 
     The store contains only digests. Neither the cookie nor the token can be computed from them.

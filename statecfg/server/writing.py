@@ -13,7 +13,7 @@ from statecfg.entities.document import Shape
 from statecfg.entities.model import Principal, org_id
 from statecfg.entities.problems import ApiError
 from statecfg.server import versions
-from statecfg.server.request import Request
+from statecfg.server.request import ApiRequest
 
 REQUEST_ID = "X-VMWARE-VCLOUD-REQUEST-ID"
 TASK_LOCATION = "X-VMWARE-VCLOUD-TASK-LOCATION"
@@ -55,7 +55,7 @@ def _wants_xml(headers: Mapping[str, str]) -> bool:
         return "xml" in headers.get("accept", "").lower()
 
 
-def location(request: Request, task_id: str) -> str:
+def location(request: ApiRequest, task_id: str) -> str:
     """Return the URL of a task.
 
     :param task_id: its URN
@@ -89,7 +89,7 @@ def _login(base: str) -> str:
     return f"{base}/cloudapi/1.0.0/sessions"
 
 
-def session(request: Request, caller: Principal) -> Shape:
+def session(request: ApiRequest, caller: Principal) -> Shape:
     """Return the caller's session. Clients read from it whether they are administrators."""
     base = request.base
     links = [{"rel": "down", "type": _type("orgList", request), "href": f"{base}/api/org/"}]
@@ -108,7 +108,7 @@ def session_xml(value: Mapping[str, Any]) -> bytes:
     return _document("Session", {"xmlns": NAMESPACE, **{key: value[key] for key in value if key != "link"}}, links)
 
 
-def orgs(request: Request, names: Iterable[str]) -> Shape:
+def orgs(request: ApiRequest, names: Iterable[str]) -> Shape:
     """Return a list of organizations."""
     own = {"type": _type("orgList", request), "href": f"{request.base}/api/org/"}
     return {**own, "org": [_org(request, name) for name in names]}
@@ -123,7 +123,7 @@ def orgs_xml(value: Mapping[str, Any]) -> bytes:
     return _document("OrgList", {"xmlns": NAMESPACE, "type": value["type"], "href": value["href"]}, inside)
 
 
-def org(request: Request, name: str) -> dict[str, str]:
+def org(request: ApiRequest, name: str) -> dict[str, str]:
     """Return an organization."""
     return {**_org(request, name), "fullName": name}
 
@@ -137,13 +137,13 @@ def org_xml(value: Mapping[str, str]) -> bytes:
     return _document("Org", {"xmlns": NAMESPACE, **{key: value[key] for key in value if key != "fullName"}}, inside)
 
 
-def _org(request: Request, name: str) -> dict[str, str]:
+def _org(request: ApiRequest, name: str) -> dict[str, str]:
     id = org_id(name)
     href = f"{request.base}/api/org/{id.rpartition(':')[2]}"
     return {"type": _type("org", request), "name": name, "href": href, "id": id}
 
 
-def _type(name: str, request: Request) -> str:
+def _type(name: str, request: ApiRequest) -> str:
     return f"application/vnd.vmware.vcloud.{name}+{'xml' if request.wants_xml else 'json'}"
 
 

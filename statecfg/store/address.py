@@ -21,7 +21,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
 @dataclass(frozen=True)
-class Address:
+class StoreAddress:
     """Where a store is.
 
     :param label: the address in messages: a path, or a URL without its password and its parameters
@@ -40,7 +40,7 @@ class Address:
         return self.path is None or self.path.exists()
 
 
-def chosen(project: Project | None, url: str | None = None) -> Address:
+def chosen(project: Project | None, url: str | None = None) -> StoreAddress:
     """Return the address to use: the first of `url`, STATECFG_STORE, the project's setting and the default file.
 
     :raises InvalidInput: the address is invalid
@@ -51,7 +51,7 @@ def chosen(project: Project | None, url: str | None = None) -> Address:
     if project is not None and project.settings.store is not None:
         return parse(project.settings.store, project.root)
     path = Path(os.path.realpath(default()))
-    return Address(str(path), path, private=True)
+    return StoreAddress(str(path), path, private=True)
 
 
 def default() -> Path:
@@ -59,7 +59,7 @@ def default() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "statecfg/store.db"
 
 
-def parse(text: str, base: Path) -> Address:
+def parse(text: str, base: Path) -> StoreAddress:
     """Parse an address.
 
     :param base: directory that relative paths start at
@@ -77,16 +77,16 @@ def parse(text: str, base: Path) -> Address:
     raise InvalidInput([problem("SC0413", f"statecfg does not support stores with the scheme `{name}:`", _FORMS)])
 
 
-def _file(text: str, base: Path) -> Address:
+def _file(text: str, base: Path) -> StoreAddress:
     # The message does not show the text: it may be a mistyped URL with a password.
     if not text or text.startswith((":memory:", "//")) or re.search(r"[\0?\ud800-\udfff]|//.*@", text):
         raise InvalidInput([problem("SC0413", "this is not the path of a file", _FORMS)])
     # Links are resolved: the lock files are beside the file, and all writers must find the same ones.
     path = Path(os.path.realpath(base / os.path.expanduser(text)))
-    return Address(str(path), path)
+    return StoreAddress(str(path), path)
 
 
-def _server(text: str) -> Address:
+def _server(text: str) -> StoreAddress:
     # The message does not show a URL that can't be parsed: the password may be anywhere in it.
     invalid = problem("SC0413", "the postgresql URL is invalid", f"{_FORMS}; write @ : / ? # as %40 %3A …")
     try:
@@ -99,4 +99,4 @@ def _server(text: str) -> Address:
         raise InvalidInput([invalid])
     user = f"{unquote(parts.username)}@" if parts.username else ""
     label = f"postgresql://{user}{host}{f':{port}' if port else ''}/{database}"
-    return Address(label, None, "postgresql+psycopg" + text[text.index(":") :])
+    return StoreAddress(label, None, "postgresql+psycopg" + text[text.index(":") :])

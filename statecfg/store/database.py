@@ -22,7 +22,7 @@ from statecfg.store.errors import Again, Busy, Lost, StoreError, Unmade
 from statecfg.store.group_commit import GroupCommit
 
 if TYPE_CHECKING:
-    from statecfg.store.address import Address
+    from statecfg.store.address import StoreAddress
 
 T = TypeVar("T")
 BUSY = sqlite.BUSY
@@ -64,7 +64,7 @@ class Store:
     :raises StoreError: the store can't be used
     """
 
-    def __init__(self, address: Address, migrate: bool = False, project: str = "") -> None:
+    def __init__(self, address: StoreAddress, migrate: bool = False, project: str = "") -> None:
         self.address, self.project = address, project
         self._pid = os.getpid()
         self._writer = threading.Lock()
@@ -262,7 +262,7 @@ class Store:
             )
 
 
-def _database(address: Address) -> Database:
+def _database(address: StoreAddress) -> Database:
     """Return the database at an address. Only PostgreSQL always needs SQLAlchemy."""
     if address.path is None:
         from statecfg.store.postgresql import PostgresqlDatabase

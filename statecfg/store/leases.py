@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import insert
 from statecfg.store import tables
 from statecfg.store.connection import Connection
 from statecfg.store.errors import StoreError
-from statecfg.store.lock import Lock, busy, pauses, who
+from statecfg.store.lock import StoreLock, busy, pauses, who
 from statecfg.store.postgresql import server_time
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ LEASE = 30.0
 RENEW = 10.0
 
 
-class _Lease(Lock):
+class _Lease(StoreLock):
     """A row with the holder of the lock and the end of its lease, which a thread renews while the lock is held."""
 
     def __init__(self, store: Store, name: str) -> None:
@@ -81,7 +81,7 @@ class _Lease(Lock):
 
 
 @contextlib.contextmanager
-def leased(store: Store, name: str, wait: float) -> Iterator[Lock]:
+def leased(store: Store, name: str, wait: float) -> Iterator[StoreLock]:
     """Hold the lock with this name. See `locks.taken`."""
     lease = _Lease(store, name)
     for _ in pauses(wait, 0.02, 0.25):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from statecfg.store.database import Store
 
 
-class Lock:
+class StoreLock:
     """A lock that is held.
 
     :param token: in PostgreSQL, larger than the token of every earlier holder; in SQLite, 0

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from statecfg.store.errors import StoreError
-from statecfg.store.lock import Lock, busy, pauses, who
+from statecfg.store.lock import StoreLock, busy, pauses, who
 
 if TYPE_CHECKING:
     from statecfg.store.database import Store
 
 
-def taken(store: Store, name: str, wait: float) -> contextlib.AbstractContextManager[Lock]:
+def taken(store: Store, name: str, wait: float) -> contextlib.AbstractContextManager[StoreLock]:
     """Hold the lock with this name. It has one holder at a time, across all processes and threads.
 
     :param wait: seconds to wait for the lock
@@ -34,7 +34,7 @@ def taken(store: Store, name: str, wait: float) -> contextlib.AbstractContextMan
 
 
 @contextlib.contextmanager
-def _locked(store: Store, name: str, wait: float) -> Iterator[Lock]:
+def _locked(store: Store, name: str, wait: float) -> Iterator[StoreLock]:
     assert store.address.path is not None
     path = f"{store.address.path}-turn-{quote(name, safe='')}"
     holder = "another process"
@@ -50,7 +50,7 @@ def _locked(store: Store, name: str, wait: float) -> Iterator[Lock]:
             os.ftruncate(handle, 0)
             os.pwrite(handle, json.dumps(me).encode(), 0)  # only for messages of other processes
             try:
-                yield Lock()
+                yield StoreLock()
             finally:
                 os.unlink(path)  # while this process holds the lock: no other process can have locked this file
             return

@@ -19,7 +19,7 @@ from statecfg.store.tables import commit_mark
 if TYPE_CHECKING:
     import sqlalchemy
 
-    from statecfg.store.address import Address
+    from statecfg.store.address import StoreAddress
     from statecfg.store.connection import Row
 
 BUSY = sqlite.BUSY
@@ -84,7 +84,7 @@ class PostgresqlDatabase:
 
     shared = True
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: StoreAddress) -> None:
         self._address, self.opened = address, False
         self._engine = _engine(address, pool_size=5, max_overflow=20, pool_timeout=WAIT, hide_parameters=True)
 
@@ -142,7 +142,7 @@ class PostgresqlDatabase:
         self._engine.dispose()
 
 
-def _engine(address: Address, **options: Any) -> Engine:
+def _engine(address: StoreAddress, **options: Any) -> Engine:
     """Return SQLAlchemy's engine.
 
     :raises StoreError: the driver psycopg is missing
@@ -162,7 +162,7 @@ def _engine(address: Address, **options: Any) -> Engine:
         ) from None
 
 
-def explain(problem: exc.DBAPIError, address: Address, connected: bool) -> StoreError:
+def explain(problem: exc.DBAPIError, address: StoreAddress, connected: bool) -> StoreError:
     """Return the StoreError that explains a failure of the database.
 
     :param connected: whether an earlier connection succeeded. Then address and password are right, and the network or
@@ -182,7 +182,7 @@ def explain(problem: exc.DBAPIError, address: Address, connected: bool) -> Store
     return StoreError(f"{address.label}: {text}", "check the server, the address, and the password in ~/.pgpass")
 
 
-def _without_password(text: str, address: Address) -> str:
+def _without_password(text: str, address: StoreAddress) -> str:
     url = make_url(address.url)
     for secret in (url.password, url.query.get("password")):
         text = text.replace(str(secret), "********") if secret else text

@@ -26,7 +26,7 @@ from statecfg.store.units.relations import unit_name
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ServicesSnapshot:
     """The services of a project, their units and relations at one moment.
 
     :param services: name → service, sorted by name, including destroyed services that still have units
@@ -45,13 +45,13 @@ def projects(store: Store) -> list[str]:
         return list(connection.execute(select(service.c.project).distinct().order_by(service.c.project)).scalars())
 
 
-def show(store: Store, project: str) -> Snapshot:
+def show(store: Store, project: str) -> ServicesSnapshot:
     """Return the services of a project, their units and relations."""
     with store.reading() as connection:
         return show_in(connection, project)
 
 
-def show_in(connection: Connection, project: str) -> Snapshot:
+def show_in(connection: Connection, project: str) -> ServicesSnapshot:
     """Return the services of a project, their units and relations, inside a transaction."""
     units = {row.name: row for row in unit_rows.units_in(connection, project)}
     rows = connection.execute(select(service).where(service.c.project == project).order_by(service.c.name)).all()
@@ -63,7 +63,9 @@ def show_in(connection: Connection, project: str) -> Snapshot:
         for row in connection.execute(mine).all()
     ]
     used = {row.service for row in units.values()}
-    return Snapshot({row.name: _service(row) for row in rows if row.alive or row.name in used}, units, relations)
+    return ServicesSnapshot(
+        {row.name: _service(row) for row in rows if row.alive or row.name in used}, units, relations
+    )
 
 
 def _unsettled(connection: Connection, project: str) -> dict[int, tuple[str, ...]]:

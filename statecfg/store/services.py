@@ -4,7 +4,7 @@ Functions whose names end in `_in` work on a connection inside a transaction of 
 """
 
 from statecfg.store.service_changes import (
-    Snapshot,
+    ServicesSnapshot,
     add_unit,
     forget_units,
     get_settings,
@@ -22,7 +22,7 @@ from statecfg.store.units.rows import unit_in, units_in
 from statecfg.store.units.steps import commit_in, endless_in, fail_in, gone_in, next_in, over_in
 
 __all__ = [
-    "Snapshot",
+    "ServicesSnapshot",
     "add_unit",
     "addressed_in",
     "commit_in",

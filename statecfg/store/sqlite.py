@@ -17,7 +17,7 @@ from statecfg.store.errors import StoreError
 if TYPE_CHECKING:
     import sqlalchemy
 
-    from statecfg.store.address import Address
+    from statecfg.store.address import StoreAddress
 
 BUSY = 10.0  # seconds to wait for another writer.
 _HEADER = b"SQLite format 3\0"
@@ -44,7 +44,7 @@ _MEANING = {
 }
 
 
-class Held(sqlite3.Connection):
+class HeldConnection(sqlite3.Connection):
     """A connection that stays open when SQLAlchemy, which borrows it, closes it.
 
     :ivar full: SQLAlchemy's connection, which has borrowed this one; None if no statement needed it so far
@@ -64,14 +64,18 @@ class Held(sqlite3.Connection):
             super().close()
 
 
-def connect(path: Path) -> Held:
+def connect(path: Path) -> HeldConnection:
     """Open an existing file with statecfg's settings.
 
     :raises sqlite3.Error: the file can't be opened
     """
     quoted = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     connection = sqlite3.connect(
-        *(f"file:{quoted}?mode=rw", BUSY), isolation_level=None, check_same_thread=False, uri=True, factory=Held
+        *(f"file:{quoted}?mode=rw", BUSY),
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+        factory=HeldConnection,
     )
     try:
         for pragma in _PRAGMAS:
@@ -93,7 +97,7 @@ def explain(problem: sqlite3.Error, label: str) -> StoreError:
     return StoreError(f"{label}: {problem}")
 
 
-def prepare(address: Address, fill: Callable[[Path], None]) -> None:
+def prepare(address: StoreAddress, fill: Callable[[Path], None]) -> None:
     """Check the file before it is opened. Create it if it does not exist.
 
     :param address: address of the file

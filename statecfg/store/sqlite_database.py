@@ -16,7 +16,7 @@ from statecfg.store.errors import Busy, StoreError
 if TYPE_CHECKING:
     import sqlalchemy
 
-    from statecfg.store.address import Address
+    from statecfg.store.address import StoreAddress
 
 MOST = 25  # connections at a time
 IDLE = 5  # unused connections that stay open
@@ -31,7 +31,9 @@ class SqliteConnection(Connection):
 
     shared = False
 
-    def __init__(self, raw: sqlite.Held, borrow: Callable[[sqlite.Held], sqlalchemy.Connection]) -> None:
+    def __init__(
+        self, raw: sqlite.HeldConnection, borrow: Callable[[sqlite.HeldConnection], sqlalchemy.Connection]
+    ) -> None:
         self._raw, self._borrow = raw, borrow
 
     @property
@@ -72,15 +74,15 @@ class SqliteDatabase:
 
     shared = False
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: StoreAddress) -> None:
         assert address.path is not None
         self._path, self._label = address.path, address.label
         self._slots = threading.BoundedSemaphore(MOST)
-        self._idle: list[sqlite.Held] = []
+        self._idle: list[sqlite.HeldConnection] = []
         self._closed = False
         self._borrowing = threading.Lock()
         self._engine: sqlalchemy.Engine | None = None
-        self._lent: sqlite.Held | None = None  # the connection that SQLAlchemy borrows next
+        self._lent: sqlite.HeldConnection | None = None  # the connection that SQLAlchemy borrows next
         sqlite.prepare(address, self._fill)
 
     @contextmanager
@@ -97,7 +99,7 @@ class SqliteDatabase:
             raw.commit()
 
     @contextmanager
-    def _transaction(self, raw: sqlite.Held, begin: str) -> Iterator[SqliteConnection]:
+    def _transaction(self, raw: sqlite.HeldConnection, begin: str) -> Iterator[SqliteConnection]:
         connection = SqliteConnection(raw, self._borrow)
         try:
             raw.execute(begin).close()
@@ -106,7 +108,7 @@ class SqliteDatabase:
             connection.end()
 
     @contextmanager
-    def _raw(self) -> Iterator[sqlite.Held]:
+    def _raw(self) -> Iterator[sqlite.HeldConnection]:
         """Provide an open connection. After an error, close it instead of using it again."""
         if not self._slots.acquire(timeout=WAIT):
             raise Busy(f"{self._label}: no connection became free within {WAIT:.0f} s")
@@ -123,7 +125,7 @@ class SqliteDatabase:
         finally:
             self._slots.release()
 
-    def _take(self) -> sqlite.Held | None:
+    def _take(self) -> sqlite.HeldConnection | None:
         try:
             return self._idle.pop()
         except IndexError:
@@ -134,7 +136,7 @@ class SqliteDatabase:
         if raw is not None:
             raw.end()
 
-    def _borrow(self, raw: sqlite.Held) -> sqlalchemy.Connection:
+    def _borrow(self, raw: sqlite.HeldConnection) -> sqlalchemy.Connection:
         """Return SQLAlchemy's connection for an open connection, which stays open when SQLAlchemy returns it."""
         with self._borrowing:
             if self._engine is None:
@@ -153,7 +155,7 @@ class SqliteDatabase:
             hide_parameters=True,
         )
         # SQLAlchemy ends its first connection's transaction after it has asked for SQLite's version.
-        self._lent = sqlite3.connect(":memory:", factory=sqlite.Held, check_same_thread=False)
+        self._lent = sqlite3.connect(":memory:", factory=sqlite.HeldConnection, check_same_thread=False)
         try:
             engine.connect().close()
         finally:

@@ -125,7 +125,7 @@ def _of_ansible(path: Path, folders: tuple[str, ...], variables: Mapping[str, An
     return ansible.ended(_as_text(_text(template, variables)), source)
 
 
-class _Files(BaseLoader):
+class _TemplateFiles(BaseLoader):
     """Loads templates from a few directories, and never from outside them.
 
     :param settings: the settings of Ansible's templates, whose first line may name them; None for other templates
@@ -183,7 +183,7 @@ def _read(path: str) -> str:
 
 @lru_cache(maxsize=64)
 def _environment(folders: tuple[str, ...] = (), style: str = "", settings: tuple[tuple[str, Any], ...] = ()) -> Sandbox:
-    return Sandbox(_Files(folders, dict(settings) if style else None), style, dict(settings))
+    return Sandbox(_TemplateFiles(folders, dict(settings) if style else None), style, dict(settings))
 
 
 @lru_cache(maxsize=4096)

@@ -29,8 +29,8 @@ __all__ = [
     "WRITE_DEADLINE",
     "AuthenticationFailed",
     "BecomeFailed",
-    "Connection",
     "ConnectionLost",
+    "HostConnection",
     "HostKeyRejected",
     "SshSettings",
     "Stream",
@@ -75,7 +75,7 @@ class Stream(Protocol):
         """Close the stream. Repeated calls change nothing."""
 
 
-class Connection(Protocol):
+class HostConnection(Protocol):
     """A connection to one host, on which programs can be started.
 
     :ivar peer: the host key that the host proved to have; "local" for this machine
@@ -161,7 +161,7 @@ def load(targets: Iterable[Target]) -> None:
         import_module(f"{__name__}.{TRANSPORTS[name]}")
 
 
-def connect(target: Target, settings: SshSettings | None = None) -> Connection:
+def connect(target: Target, settings: SshSettings | None = None) -> HostConnection:
     """Connect to a host: verify its key, then log in.
 
     :param target: the host
@@ -174,7 +174,7 @@ def connect(target: Target, settings: SshSettings | None = None) -> Connection:
         raise Unreachable(target.name, f"unknown transport {name!r}", f"use one of: {', '.join(TRANSPORTS)}")
     # Each of these modules has a function `connect` with these parameters.
     transport = import_module(f"{__name__}.{TRANSPORTS[name]}")
-    connection: Connection = transport.connect(target, settings or SshSettings())
+    connection: HostConnection = transport.connect(target, settings or SshSettings())
     return connection
 
 

@@ -16,7 +16,7 @@ from dataclasses import field
 
 from statecfg.problems.frozen import dataclass
 
-from . import Connection, Stream
+from . import HostConnection, Stream
 from .errors import BecomeFailed, ConnectionLost
 from .quoting import command_line
 
@@ -168,7 +168,7 @@ def wrap(argv: Sequence[str], become: Become, nonce: str) -> list[str]:
     return ["/bin/sh", "-c", _START, "sudo", "-H", *asks, "-u", become.user, "--", *argv]
 
 
-def open_become(connection: Connection, argv: Sequence[str], become: Become, word: bytes = b"") -> Stream:
+def open_become(connection: HostConnection, argv: Sequence[str], become: Become, word: bytes = b"") -> Stream:
     """Start a program as another user.
 
     With su or a password, this waits for output of the program, which proves that the prompt no longer reads the input.

@@ -85,7 +85,7 @@ def within(seconds: float, work: Callable[[], T]) -> T:
     return results[0]
 
 
-class Gate:
+class LoginGate:
     """Limit the simultaneous logins at one address. The limit falls if the host drops connections, and rises again."""
 
     def __init__(self, limit: int) -> None:
@@ -122,17 +122,17 @@ class Gate:
             self.changed.notify_all()
 
 
-def gate(key: str, processes: int, limit: int = HANDSHAKES_PER_ADDRESS) -> Gate:
+def gate(key: str, processes: int, limit: int = HANDSHAKES_PER_ADDRESS) -> LoginGate:
     """Return the gate that all connections of this process to an address share.
 
     :param processes: how many processes divide the limit among themselves; each may have at least one login
     :param limit: simultaneous logins
     """
     with _gates_lock:
-        return _gates.setdefault((key, processes), Gate(max(1, limit // processes)))
+        return _gates.setdefault((key, processes), LoginGate(max(1, limit // processes)))
 
 
-_gates: dict[tuple[str, int], Gate] = {}
+_gates: dict[tuple[str, int], LoginGate] = {}
 _gates_lock = threading.Lock()
 
 

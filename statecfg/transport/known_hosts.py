@@ -42,7 +42,7 @@ class HostKey:
 
 
 @dataclass(frozen=True)
-class Entry:
+class KnownHostEntry:
     """One line of a known_hosts file.
 
     :param patterns: the hosts that it applies to
@@ -87,7 +87,7 @@ class KeyCheck:
     """A verdict, and the lines that led to it."""
 
     verdict: Verdict
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[KnownHostEntry, ...] = ()
 
 
 @dataclass
@@ -102,14 +102,14 @@ class KnownHosts:
     :ivar lock: held while an entry is added or a name is looked up
     """
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[KnownHostEntry] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
-    exact: dict[str, list[Entry]] = field(default_factory=dict)
-    others: list[Entry] = field(default_factory=list)
-    found: dict[str, list[Entry]] = field(default_factory=dict)
+    exact: dict[str, list[KnownHostEntry]] = field(default_factory=dict)
+    others: list[KnownHostEntry] = field(default_factory=list)
+    found: dict[str, list[KnownHostEntry]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: KnownHostEntry) -> None:
         """Add one line."""
         with self.lock:
             self.entries.append(entry)
@@ -121,7 +121,7 @@ class KnownHosts:
                 self.others.append(entry)
                 self.found.clear()
 
-    def about(self, host: str, port: int = DEFAULT_PORT) -> list[Entry]:
+    def about(self, host: str, port: int = DEFAULT_PORT) -> list[KnownHostEntry]:
         """Return the entries for a host, in any order."""
         name = lookup_name(host, port)
         with self.lock:
@@ -286,7 +286,7 @@ def _read_into(entries: KnownHosts, text: str, path: str, before: int = 0) -> No
             entries.add(entry)
 
 
-def _entry(words: Sequence[str], path: str, number: int) -> Entry | None:
+def _entry(words: Sequence[str], path: str, number: int) -> KnownHostEntry | None:
     marker = ""
     if words[0].startswith("@"):
         marker, words = words[0], words[1:]
@@ -303,7 +303,7 @@ def _entry(words: Sequence[str], path: str, number: int) -> Entry | None:
         return None
     # A hashed name is base64, so its case matters.
     patterns = tuple(n if n.startswith("|") else n.lower() for n in names.split(",") if n)
-    return Entry(patterns, marker, HostKey(key_type, blob), path, number) if patterns else None
+    return KnownHostEntry(patterns, marker, HostKey(key_type, blob), path, number) if patterns else None
 
 
 def _names_its_type(blob: bytes, key_type: str) -> bool:

@@ -16,7 +16,7 @@ MAX_LINES = 64
 MAX_BEFORE_LOGIN = 1024 * 1024
 
 
-class TooMuch(StatecfgError):
+class TooMuchSent(StatecfgError):
     """The server sent more than a limit allows."""
 
 
@@ -47,7 +47,7 @@ class LimitedPackets:
     def readline(self, timeout: float) -> str:
         """Return the next line of the banner.
 
-        :raises TooMuch: a limit was exceeded
+        :raises TooMuchSent: a limit was exceeded
         :raises EOFError: the connection ended
         :raises TimeoutError: the line did not arrive in time
         """
@@ -69,7 +69,7 @@ class LimitedPackets:
         """Return exactly `n` bytes.
 
         :param check_rekey: call `ask_for_new_keys` if new keys are needed
-        :raises TooMuch: a limit was exceeded
+        :raises TooMuchSent: a limit was exceeded
         :raises EOFError: the connection ended
         """
         if n > MAX_PACKET:
@@ -92,10 +92,10 @@ class LimitedPackets:
         """Raise paramiko's NeedRekeyException. The class that uses this mixin implements it."""
         raise NotImplementedError
 
-    def _too_much(self, problem: str) -> TooMuch:
+    def _too_much(self, problem: str) -> TooMuchSent:
         # Also stored, because paramiko wraps exceptions that are raised while it reads the banner.
         self.problem = problem
-        return TooMuch(problem)
+        return TooMuchSent(problem)
 
     def _receive(self, n: int) -> bytes | None:
         """Return some bytes, or None after the socket's short timeout. Raise EOFError at the end."""

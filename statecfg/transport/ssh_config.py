@@ -33,7 +33,7 @@ class ConfigProblem(StatecfgError, ValueError):
 
 
 @dataclass(frozen=True)
-class Line:
+class SshConfigLine:
     """One setting.
 
     :param conditions: the conditions of its block
@@ -41,14 +41,14 @@ class Line:
     :param location: `FILE:LINE`
     """
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[SshConfigCondition, ...]
     word: str
     values: tuple[str, ...]
     location: str
 
 
 @dataclass(frozen=True)
-class Condition:
+class SshConfigCondition:
     """A condition of a block.
 
     :param patterns: patterns of which one must match
@@ -105,7 +105,7 @@ class HostConfig:
 class SshConfig:
     """The lines of one or more ssh_config files, in order."""
 
-    lines: tuple[Line, ...] = ()
+    lines: tuple[SshConfigLine, ...] = ()
 
     @functools.cached_property
     def _of_names(self) -> Mapping[str, Sequence[int]]:
@@ -120,7 +120,7 @@ class SshConfig:
                 positions.setdefault(name, []).append(position)
         return positions
 
-    def _about(self, host: str) -> Iterator[Line]:
+    def _about(self, host: str) -> Iterator[SshConfigLine]:
         """Yield the lines that may apply to a host, in order."""
         own = self._of_names.get(host, ()) if host else ()
         return (self.lines[position] for position in heapq.merge(self._of_names[""], own))
@@ -165,10 +165,10 @@ def load(path: str | None) -> SshConfig:
         cached = _cache.get(names)
         if cached is None or any(_stamp(name) != stamp for name, stamp in cached[0].items()):
             stamps = {name: _stamp(name) for name in names}
-            lines: list[Line] = []
+            lines: list[SshConfigLine] = []
             for name in names:
                 if path is not None or stamps[name] is not None:
-                    lines += _Reader(name == SYSTEM_FILE, stamps).read(name, (), 0)
+                    lines += _SshConfigReader(name == SYSTEM_FILE, stamps).read(name, (), 0)
             cached = _cache[names] = (stamps, SshConfig(tuple(lines)))
         return cached[1]
 
@@ -179,7 +179,7 @@ def parse(text: str, path: str = "ssh_config") -> SshConfig:
     :param path: the file name for messages
     :raises ConfigProblem: the text is invalid
     """
-    return SshConfig(tuple(_Reader(False, {}).lines(text, path, (), 0)))
+    return SshConfig(tuple(_SshConfigReader(False, {}).lines(text, path, (), 0)))
 
 
 def matches(patterns: tuple[str, ...], name: str) -> bool:
@@ -235,7 +235,7 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
 
 
 @dataclass(frozen=True)
-class _Reader:
+class _SshConfigReader:
     """Reads a file and the files that it includes.
 
     :param system: whether relative names start in /etc/ssh instead of ~/.ssh
@@ -245,7 +245,7 @@ class _Reader:
     system: bool
     stamps: Stamps
 
-    def read(self, path: str, outer: tuple[Condition, ...], depth: int) -> Iterator[Line]:
+    def read(self, path: str, outer: tuple[SshConfigCondition, ...], depth: int) -> Iterator[SshConfigLine]:
         if depth > MAX_INCLUDE_DEPTH:
             raise ConfigProblem(f"{path}: Include is nested more than {MAX_INCLUDE_DEPTH} files deep")
         self.stamps[path] = _stamp(path)
@@ -256,8 +256,8 @@ class _Reader:
             raise ConfigProblem(f"{path}: {error.strerror}") from error
         return self.lines(text, path, outer, depth)
 
-    def lines(self, text: str, path: str, outer: tuple[Condition, ...], depth: int) -> Iterator[Line]:
-        block: tuple[Condition, ...] = ()
+    def lines(self, text: str, path: str, outer: tuple[SshConfigCondition, ...], depth: int) -> Iterator[SshConfigLine]:
+        block: tuple[SshConfigCondition, ...] = ()
         for number, raw in enumerate(text.splitlines(), 1):
             location = f"{path}:{number}"
             word, values = _split(raw, location)
@@ -266,14 +266,14 @@ class _Reader:
             if not values:
                 raise ConfigProblem(f"{location}: {word} has no value")
             if word == "host":
-                block = (Condition(values),)
+                block = (SshConfigCondition(values),)
             elif word == "match":
                 block = _match(values, location)
             elif word == "include":
                 for name in self.included(values):
                     yield from self.read(name, outer + block, depth + 1)
             else:
-                yield Line(outer + block, word, values, location)
+                yield SshConfigLine(outer + block, word, values, location)
 
     def included(self, patterns: tuple[str, ...]) -> Iterator[str]:
         for pattern in patterns:
@@ -314,8 +314,8 @@ def _unquoted(piece: re.Match[str]) -> str:
     return re.sub(r"""\\(["'\\])""", r"\1", inner) if inner is not None else piece[1] or piece[4]
 
 
-def _match(values: tuple[str, ...], location: str) -> tuple[Condition, ...]:
-    conditions: list[Condition] = []
+def _match(values: tuple[str, ...], location: str) -> tuple[SshConfigCondition, ...]:
+    conditions: list[SshConfigCondition] = []
     words = iter(values)
     for word in words:
         subject = word.lower().removeprefix("!")
@@ -323,9 +323,9 @@ def _match(values: tuple[str, ...], location: str) -> tuple[Condition, ...]:
             continue
         if subject not in SUBJECTS:
             text = f"{location}: `Match {subject}` is not supported, so its block is ignored"
-            return (*conditions, Condition(skipped=text))
+            return (*conditions, SshConfigCondition(skipped=text))
         patterns = next(words, None)
         if patterns is None:
             raise ConfigProblem(f"{location}: Match {word} has no pattern")
-        conditions.append(Condition(tuple(patterns.split(",")), subject, word.startswith("!")))
+        conditions.append(SshConfigCondition(tuple(patterns.split(",")), subject, word.startswith("!")))
     return tuple(conditions)

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from statecfg.remote.graph.errors import StatecfgError
 
 from . import SshSettings, Target
-from .dial import Gate, dial, gate, resolve
+from .dial import LoginGate, dial, gate, resolve
 from .errors import ConnectionLost, TransportError, Unreachable
 from .host_keys import require_trust, trusted
 from .known_hosts import HostKey
 from .quoting import command_line
 from .route import Hop, route
 from .ssh import FAILURES, RSA, Transport, paramiko, shut
-from .ssh_jumps import Way, enter
+from .ssh_jumps import JumpChain, enter
 from .ssh_login import login
 from .ssh_stream import SshStream
 
@@ -29,7 +29,7 @@ RETRY_FOR = 30.0
 LOGINS = 64  # simultaneous logins of a run
 LOGINS_PER_JUMP = 16  # simultaneous logins through one jump host
 EVERYWHERE = "*"  # the key of the gate of all logins
-NO_JUMPS = Way((), SshSettings())
+NO_JUMPS = JumpChain((), SshSettings())
 
 
 class _TurnedAway(StatecfgError):
@@ -48,7 +48,7 @@ class SshConnection:
         peer: str,
         address: str,
         transport: Transport,
-        way: Way,
+        way: JumpChain,
         timeout: float,
         warnings: tuple[str, ...] = (),
     ) -> None:
@@ -164,14 +164,14 @@ def _attempt(hop: Hop, settings: SshSettings, transports: list[Transport]) -> Ho
     return key
 
 
-def _door(hop: Hop, settings: SshSettings, transports: Sequence[Transport]) -> Gate:
+def _door(hop: Hop, settings: SshSettings, transports: Sequence[Transport]) -> LoginGate:
     """Return the gate of the logins to an address."""
     if transports:
         return gate(f"{_peer(hop, transports[0])} > {hop.host}", settings.processes)
     return gate(str(resolve(hop.name, hop.host, hop.port, hop.connect_timeout)[0][1][0]), settings.processes)
 
 
-def _limit(hop: Hop, settings: SshSettings, jump: Transport) -> Gate:
+def _limit(hop: Hop, settings: SshSettings, jump: Transport) -> LoginGate:
     """Return the gate of the logins through a jump host."""
     return gate(f"{_peer(hop, jump)} >", settings.processes, LOGINS_PER_JUMP)
 

@@ -18,7 +18,7 @@ POLL = 0.01
 Build = Callable[[list[Transport]], None]
 
 
-class Way:
+class JumpChain:
     """A chain of connections to jump hosts. It stays open while connections use it."""
 
     def __init__(self, hops: tuple[Hop, ...], settings: SshSettings) -> None:
@@ -52,7 +52,7 @@ class Way:
             shut(transport)
 
 
-def enter(hops: tuple[Hop, ...], settings: SshSettings, build: Build) -> Way:
+def enter(hops: tuple[Hop, ...], settings: SshSettings, build: Build) -> JumpChain:
     """Return the chain of connections over these hops. The caller must call its `leave` once.
 
     :param build: opens the connections if there is no intact chain; other callers wait until it has returned. Its
@@ -62,7 +62,7 @@ def enter(hops: tuple[Hop, ...], settings: SshSettings, build: Build) -> Way:
         way = _ways.get((hops, settings))
         builds = way is None or way.broken() is not None
         if way is None or builds:
-            way = _ways[hops, settings] = Way(hops, settings)
+            way = _ways[hops, settings] = JumpChain(hops, settings)
         way.users += 1
     try:
         if builds:
@@ -74,7 +74,7 @@ def enter(hops: tuple[Hop, ...], settings: SshSettings, build: Build) -> Way:
     return way
 
 
-def _build(way: Way, build: Build) -> None:
+def _build(way: JumpChain, build: Build) -> None:
     try:
         build(way.transports)
     except BaseException as error:
@@ -87,10 +87,10 @@ def _build(way: Way, build: Build) -> None:
     way.built.set_result(None)
 
 
-def _forget(way: Way) -> None:
+def _forget(way: JumpChain) -> None:
     if _ways.get((way.hops, way.settings)) is way:
         del _ways[way.hops, way.settings]
 
 
-_ways: dict[tuple[tuple[Hop, ...], SshSettings], Way] = {}
+_ways: dict[tuple[tuple[Hop, ...], SshSettings], JumpChain] = {}
 _lock = threading.Lock()

@@ -10,7 +10,7 @@ from . import CHUNK, STDERR_KEPT, WRITE_DEADLINE
 from .dial import within
 from .errors import ConnectionLost
 from .ssh import FAILURES, paramiko, shut
-from .ssh_jumps import Way
+from .ssh_jumps import JumpChain
 from .tail import Tail
 
 CLOSE_TIME = 2.0
@@ -21,7 +21,7 @@ SLICE = 0.5
 class SshStream:
     """One channel of a connection. `read` also reads stderr, so that it can't block stdout."""
 
-    def __init__(self, host: str, channel: paramiko.Channel, way: Way) -> None:
+    def __init__(self, host: str, channel: paramiko.Channel, way: JumpChain) -> None:
         self.host = host
         self.channel = channel
         self.way = way

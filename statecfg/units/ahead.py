@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from statecfg.run.report_model import UnitHook
     from statecfg.store.connection import Connection
     from statecfg.store.database import Store
-    from statecfg.store.units.records import UnitStep
+    from statecfg.store.units.records import DueStep
 
 
 class _TakeBack(StatecfgError):
@@ -80,7 +80,7 @@ def enter_in(connection: Connection, deployment: Deployment, mode: str, hosts: S
         services.deploy_in(connection, project, playbook, declared, relations, {}, prune, now)
 
 
-def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator[tuple[Any, UnitStep]]:
+def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator[tuple[Any, DueStep]]:
     """Yield the due hooks as if each succeeded, those of a unit in order. Change the store in this transaction."""
     there, moved = list(units), True
     while moved:
@@ -98,7 +98,7 @@ def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator
             moved = True  # a unit that had nothing to do may have new events
 
 
-def _is_missing(step: UnitStep, deployment: Deployment) -> bool:
+def _is_missing(step: DueStep, deployment: Deployment) -> bool:
     """Return whether the charm does not contain a hook. If another charm will run it, this is unknown: return False."""
     charm = deployment.charms.get(step.service)
     if step.service not in deployment.charms or step.handled.digest != (charm.digest if charm is not None else ""):
@@ -107,7 +107,7 @@ def _is_missing(step: UnitStep, deployment: Deployment) -> bool:
     return charm is None or not paths & set(charm.files)
 
 
-def as_report(step: UnitStep) -> UnitHook:
+def as_report(step: DueStep) -> UnitHook:
     """Return a hook in the format of reports."""
     hook: UnitHook = {"unit": step.unit, "hook": step.hook}
     if step.relation is not None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from statecfg.remote.graph.names import Mode
 from statecfg.store import services
 from statecfg.store.database import Store
-from statecfg.store.units.records import UnitStep
+from statecfg.store.units.records import DueStep
 from statecfg.units.state import RunHost, RunUnit, wake
 
 MOST = 25  # how often a unit's hook may run for the same remote unit in one run
@@ -68,7 +68,7 @@ class NextHooks:
             elif self._ends(unit, step):
                 self._start(host, unit, step)
 
-    def _ends(self, unit: RunUnit, step: UnitStep) -> bool:
+    def _ends(self, unit: RunUnit, step: DueStep) -> bool:
         """Count a due hook; return whether it may run. Block its unit if the hook ran too often."""
         about = step.relation
         key = (step.hook, about.id if about is not None else "", about.remote if about is not None else "")
@@ -81,7 +81,7 @@ class NextHooks:
         unit.blocked = f"stopped an endless loop: {step.hook}{remote} ran {MOST} times in this run"
         return False
 
-    def _start(self, host: RunHost, unit: RunUnit, step: UnitStep) -> None:
+    def _start(self, host: RunHost, unit: RunUnit, step: DueStep) -> None:
         self._serial += 1
         unit.running, host.steps[self._serial] = step, unit
         wire = {**step.wire(), "addresses": host.addresses}

@@ -13,7 +13,7 @@ from statecfg.run.host import frames
 from statecfg.run.report_model import UnitHook
 from statecfg.store import services
 from statecfg.store.database import Store
-from statecfg.store.units.records import UnitError
+from statecfg.store.units.records import UnitRequestError
 from statecfg.units import ahead
 from statecfg.units.hook_log import HookLog
 from statecfg.units.state import RunHost, RunUnit, Tell, wake
@@ -107,7 +107,7 @@ class Results:
         try:
             with self.store.reading() as connection:
                 values = services.read_in(connection, unit.id, list(frame.node), secrets)
-        except UnitError as wrong:
+        except UnitRequestError as wrong:
             return {**answer, "error": [wrong.code, str(wrong)]}
         return {**answer, "values": values}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from statecfg.remote.graph.names import HookStatus
 from statecfg.run.report_model import Unit, UnitHook
-from statecfg.store.units.records import UnitStep
+from statecfg.store.units.records import DueStep
 
 Json = Mapping[str, Any]  # of frames
 Tell = Callable[[Json], None]
@@ -36,7 +36,7 @@ class RunUnit:
     service: str
     dying: bool
     over: bool = False
-    running: UnitStep | None = None
+    running: DueStep | None = None
     quiet: bool = False
     blocked: str = ""
     endless: bool = False

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from statecfg.run.report_model import Error
+from statecfg.run.report_model import HostError
 
 LISTED = 200  # hosts whose names and addresses are listed
 
@@ -28,7 +28,7 @@ class _Text(NamedTuple):
     values: tuple[str, ...]
 
 
-def template(error: Error, name: str) -> str:
+def template(error: HostError, name: str) -> str:
     """Return a string that is equal for errors that differ only in what belongs to their hosts.
 
     :param name: the host's name
@@ -36,7 +36,7 @@ def template(error: Error, name: str) -> str:
     return repr([(text.fixed, text.placeholders) for text in (_divided(part, name) for part in _parts(error))])
 
 
-def merged(errors: Mapping[str, Error]) -> Error:
+def merged(errors: Mapping[str, HostError]) -> HostError:
     """Return one error in place of those of several hosts, which have the same template. Its detail lists the hosts.
 
     :param errors: the host's name → its error
@@ -66,7 +66,7 @@ def merged(errors: Mapping[str, Error]) -> Error:
     return {"summary": summary, "detail": f"{detail}\n{hosts}".lstrip(), "hint": hint}
 
 
-def _parts(error: Error) -> Iterator[str]:
+def _parts(error: HostError) -> Iterator[str]:
     return (str(text or "") for text in (error["summary"], error.get("detail"), error.get("hint")))
 
 

@@ -22,7 +22,7 @@ def text(value: Any) -> str:
 
 def pieces(report: Report) -> Iterator[str]:
     """Yield the text of a report host by host: the same as `text`, but all hosts together may not fit into memory."""
-    lead, hosts = "{", Hosts()
+    lead, hosts = "{", HostsText()
     for key, value in report.items():
         if key == "hosts":
             yield f"{lead}\n  {_indented(key, 1)}: "
@@ -45,7 +45,7 @@ def fields(values: Mapping[str, Any], lead: str) -> Iterator[str]:
         lead = ","
 
 
-class Hosts:
+class HostsText:
     """The text of the field `hosts`."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from statecfg.run.report_model import Report
 from statecfg.views import hosts as host_lines
 from statecfg.views.history import run_lines
 from statecfg.views.lines import BLANK, Line, make
-from statecfg.views.tally import Group, names, plural
+from statecfg.views.tally import EqualHosts, names, plural
 
 Json = Mapping[str, Any]
 
@@ -109,7 +109,7 @@ def ledger_lines(report: Report) -> Iterator[Line]:
     for name in sorted(report["hosts"]):
         host = report["hosts"][name]
         yield BLANK
-        yield host_lines.heading(Group([name], host))
+        yield host_lines.heading(EqualHosts([name], host))
         yield from host_lines.trouble(host)
         for item in host.get("managed") or ():
             yield _row("managed by", str(item["playbook"]), right=str(item["position"]))

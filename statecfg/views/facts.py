@@ -9,7 +9,7 @@ from statecfg.run.report_model import Report
 from statecfg.views import hosts as host_lines
 from statecfg.views.changes import value_text
 from statecfg.views.lines import BLANK, Line, make
-from statecfg.views.tally import Group
+from statecfg.views.tally import EqualHosts
 
 
 def facts_lines(report: Report) -> Iterator[Line]:
@@ -18,7 +18,7 @@ def facts_lines(report: Report) -> Iterator[Line]:
         host = report["hosts"][name]
         if number:
             yield BLANK
-        yield host_lines.heading(Group([name], host))
+        yield host_lines.heading(EqualHosts([name], host))
         yield from host_lines.trouble(host)
         pairs = sorted(_flat(host.get("facts") or {}))
         width = max((len(key) for key, _ in pairs), default=0)

@@ -11,7 +11,7 @@ from statecfg.views import hosts as host_lines
 from statecfg.views import safe
 from statecfg.views.lines import BLANK, Line, Style, make
 from statecfg.views.outcome import duration
-from statecfg.views.tally import Group
+from statecfg.views.tally import EqualHosts
 
 _STYLES: dict[str, Style] = {
     HostStatus.OK: "add",
@@ -38,7 +38,7 @@ def history_lines(report: Report, run: str = "") -> Iterator[Line]:
         host = report["hosts"][name]
         if number:
             yield BLANK
-        yield host_lines.heading(Group([name], host))
+        yield host_lines.heading(EqualHosts([name], host))
         yield from host_lines.trouble(host)
         for past in host.get("history") or []:
             yield from run_lines(past)

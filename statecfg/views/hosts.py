@@ -10,7 +10,7 @@ from statecfg.remote.graph.names import HostStatus, Outcome
 from statecfg.run.report_model import HostData
 from statecfg.views import safe
 from statecfg.views.lines import Line, make
-from statecfg.views.tally import Group, fates, names, plural
+from statecfg.views.tally import EqualHosts, fates, names, plural
 
 MEANING = {
     HostStatus.OK: "",
@@ -23,7 +23,7 @@ MEANING = {
 }
 
 
-def heading(group: Group) -> Line:
+def heading(group: EqualHosts) -> Line:
     """Return the heading with the names of hosts that share a report."""
     status = status_text(group.host)
     shared = f"{len(group.names)} hosts" if len(group.names) > 1 else ""

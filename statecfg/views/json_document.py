@@ -17,7 +17,7 @@ class JsonDocument(JsonStream):
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._head: Mapping[str, Any] = {}
-        self._hosts = as_json.Hosts()
+        self._hosts = as_json.HostsText()
         self._written: set[str] = set()  # names of hosts
         self._later: dict[str, Callable[[], HostData]] = {}  # hosts whose part may still change
 

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode, Outcome
-from statecfg.run.report_model import Error, Node, Report
+from statecfg.run.report_model import HostError, Node, Report
 from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import by_object, diff_of, names_itself, says_nothing, value_text
 from statecfg.views.hosts import login, status_text
 from statecfg.views.plan import action_text, hooks_by_event, removal_word, where
 from statecfg.views.tally import (
     SYMBOLS,
+    EqualHosts,
     Fate,
-    Group,
     cause,
     count,
     fates,
@@ -113,7 +113,7 @@ def _head(report: Report) -> Iterator[str]:
         yield f"- {code(left_host['host'])}: {code(left_hosts.what(left_host))}{remove}"
 
 
-def _opening(group: Group) -> str:
+def _opening(group: EqualHosts) -> str:
     host = group.host
     counts = count([host])
     meaning = status_text(host)
@@ -155,7 +155,7 @@ def _opening(group: Group) -> str:
     return "".join(lines)
 
 
-def _error(error: Error) -> str:
+def _error(error: HostError) -> str:
     return "\n".join(str(error[key]) for key in ("summary", "detail", "hint") if error.get(key))
 
 

@@ -16,8 +16,8 @@ from statecfg.views.lines import BLANK, Line, Span, Style, make
 from statecfg.views.tally import (
     SYMBOLS,
     Effect,
+    EqualHosts,
     Fate,
-    Group,
     cause,
     count,
     fates,
@@ -108,7 +108,7 @@ def _ending(report: Report, dry: bool) -> Iterator[Line]:
     yield make(("Plan:", "bold"), f" {sentence(counts)}{hooks}", failed, ".")
 
 
-def _group(group: Group, detail: Detail) -> Iterator[Line]:
+def _group(group: EqualHosts, detail: Detail) -> Iterator[Line]:
     yield host_lines.heading(group)
     yield from host_lines.or_nothing(group.host, _host(group.host, detail))
 

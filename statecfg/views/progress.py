@@ -27,7 +27,7 @@ _BEGINNINGS = (
 _SHOWN = (RunEvent.CONNECTING, RunEvent.CONNECTED, RunEvent.UPLOADING)
 
 
-class Event(Protocol):
+class ShownEvent(Protocol):
     """An event of a run: the host's name, the name of the event, and data that depends on it."""
 
     @property
@@ -59,7 +59,7 @@ class Progress(Protocol):
     def __exit__(self, *exc: object) -> None:
         """Stop showing progress, and restore the stream."""
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: ShownEvent) -> None:
         """Process one event."""
 
     def pause(self) -> None:
@@ -69,15 +69,15 @@ class Progress(Protocol):
         """Continue showing progress."""
 
 
-class _Masked(NamedTuple):
+class _MaskedEvent(NamedTuple):
     host: str
     name: str
     data: Mapping[str, Any]
 
 
-def masked(event: Event, redactor: Masking) -> Event:
+def masked(event: ShownEvent, redactor: Masking) -> ShownEvent:
     """Return an event with the secrets in its data masked; statecfg's own names and words stay."""
-    return _Masked(event.host, event.name, redactor.report(event.data))
+    return _MaskedEvent(event.host, event.name, redactor.report(event.data))
 
 
 class _Waits:
@@ -118,7 +118,7 @@ class _Hosts:
         self._total, self._finished = total, 0
         self._current: dict[str, str] = {}
 
-    def note(self, event: Event) -> None:
+    def note(self, event: ShownEvent) -> None:
         """Process one event."""
         if event.name == RunEvent.FINISHED:
             self._finished += 1
@@ -175,7 +175,7 @@ class PlainProgress:
     def resume(self) -> None:
         """Do nothing."""
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: ShownEvent) -> None:
         event = masked(event, self._redactor)
         self._hosts.note(event)
         if event.name in (RunEvent.HOOK_STARTED, RunEvent.FIRED, RunEvent.FINISHED):
@@ -201,7 +201,7 @@ class PlainProgress:
                 self._say(f"… {duration(time.monotonic() - self._started)}, {self._hosts.text()}")
 
 
-def doing(event: Event) -> str:
+def doing(event: ShownEvent) -> str:
     """Return in a few words what a host does after this event."""
     if event.name == RunEvent.NODE_STARTED:
         return str(event.data.get("name", ""))
@@ -238,7 +238,7 @@ def _hook(data: Mapping[str, Any]) -> str:
     return f"{data.get('hook', '')} ({data.get('event', '')} of {data.get('name') or 'the playbook'})"
 
 
-def event_text(event: Event, verbose: int) -> Iterator[str]:
+def event_text(event: ShownEvent, verbose: int) -> Iterator[str]:
     """Yield the lines of a log for an event, none if it is not important enough."""
     data = event.data
     if event.name == RunEvent.WARNING:

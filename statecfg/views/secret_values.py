@@ -8,7 +8,7 @@ from statecfg.remote.graph.names import HostStatus
 from statecfg.run.report_model import Report
 from statecfg.views import hosts as host_lines
 from statecfg.views.lines import Line, make
-from statecfg.views.tally import Group
+from statecfg.views.tally import EqualHosts
 
 
 def value_lines(report: Report) -> Iterator[Line]:
@@ -19,5 +19,5 @@ def value_lines(report: Report) -> Iterator[Line]:
             value = host.get("revealed", "")
             yield make(f"{name}  {value}" if several else value)._replace(whole=True)
         else:
-            yield host_lines.heading(Group([name], host))
+            yield host_lines.heading(EqualHosts([name], host))
             yield from host_lines.trouble(host)

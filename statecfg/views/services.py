@@ -14,7 +14,7 @@ from statecfg.views.lines import BLANK, Line, Style, make
 from statecfg.views.tally import plural
 
 if TYPE_CHECKING:
-    from statecfg.store.service_changes import Snapshot
+    from statecfg.store.service_changes import ServicesSnapshot
     from statecfg.store.units.records import LogLine, RelationRow, ServiceRow, UnitRelation, UnitRow
 
 MASK = "********"
@@ -82,7 +82,7 @@ def _ends(relation: RelationRow) -> list[str]:
     return [f"{service}:{name}" for service, name in relation.ends]
 
 
-def service_data(service: ServiceRow, snapshot: Snapshot) -> Mapping[str, Any]:
+def service_data(service: ServiceRow, snapshot: ServicesSnapshot) -> Mapping[str, Any]:
     """Return a service with its units and relations as JSON data, without its settings."""
     return {
         "name": service.name,
@@ -97,16 +97,16 @@ def service_data(service: ServiceRow, snapshot: Snapshot) -> Mapping[str, Any]:
     }
 
 
-def _of(service: ServiceRow, snapshot: Snapshot) -> list[RelationRow]:
+def _of(service: ServiceRow, snapshot: ServicesSnapshot) -> list[RelationRow]:
     return [relation for relation in snapshot.relations if service.name in [name for name, _ in relation.ends]]
 
 
-def data(snapshot: Snapshot) -> Mapping[str, Any]:
+def data(snapshot: ServicesSnapshot) -> Mapping[str, Any]:
     """Return all services as JSON data."""
     return {"format": 1, "services": [service_data(service, snapshot) for service in snapshot.services.values()]}
 
 
-def table(snapshot: Snapshot) -> Iterator[Line]:
+def table(snapshot: ServicesSnapshot) -> Iterator[Line]:
     """Yield a line for each unit, under its service, and one for each relation."""
     rows = {unit.name: _row(unit) for unit in snapshot.units.values()}
     widths = [max(len(row[column]) for row in [_HEADS, *rows.values()]) for column in range(3)]
@@ -155,7 +155,7 @@ def _relation(relation: RelationRow) -> Line:
     return make(f"{' – '.join(_ends(relation))}{peers}", (f"  {origin}{ends}", "dim"), (endless, "remove"))
 
 
-def one_service(service: ServiceRow, snapshot: Snapshot, settings: Mapping[str, Any]) -> Iterator[Line]:
+def one_service(service: ServiceRow, snapshot: ServicesSnapshot, settings: Mapping[str, Any]) -> Iterator[Line]:
     """Yield the details of a service.
 
     :param settings: the settings that its units see, without secret ones

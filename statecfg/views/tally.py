@@ -143,20 +143,20 @@ def pending(report: Report) -> bool:
     return any(host.get("owed") or any(map(unresolved, nodes(host))) for host in hosts)
 
 
-class Group(NamedTuple):
+class EqualHosts(NamedTuple):
     """Hosts with equal reports, and that report."""
 
     names: list[str]
     host: HostData
 
 
-def fold(report: Report) -> list[Group]:
+def fold(report: Report) -> list[EqualHosts]:
     """Return the hosts of a report, grouped by equal reports and sorted by name; hosts that are not ok come first.
 
     Errors count as equal if they differ only in the hosts' names and addresses.
     """
     if len(report["hosts"]) == 1:
-        return [Group([name], host) for name, host in report["hosts"].items()]
+        return [EqualHosts([name], host) for name, host in report["hosts"].items()]
     groups: dict[str, list[str]] = {}
     texts: dict[int, str] = {}  # hosts with equal results share the values of their reports
     for name in sorted(report["hosts"]):
@@ -169,10 +169,10 @@ def fold(report: Report) -> list[Group]:
     return sorted(folded, key=lambda group: group.host["status"] == HostStatus.OK)
 
 
-def _group(names: list[str], hosts: Mapping[str, HostData]) -> Group:
+def _group(names: list[str], hosts: Mapping[str, HostData]) -> EqualHosts:
     host = hosts[names[0]]
     errors = {name: hosts[name]["error"] for name in names if "error" in hosts[name]}
-    return Group(names, {**host, "error": alike.merged(errors)} if len(errors) > 1 else host)
+    return EqualHosts(names, {**host, "error": alike.merged(errors)} if len(errors) > 1 else host)
 
 
 def _text(value: object, texts: dict[int, str]) -> str:

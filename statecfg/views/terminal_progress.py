@@ -16,7 +16,7 @@ from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HostStatus, Outcome
 from statecfg.views import safe
 from statecfg.views.outcome import duration
-from statecfg.views.progress import Event, Masking, doing, event_text, masked
+from statecfg.views.progress import Masking, ShownEvent, doing, event_text, masked
 from statecfg.views.tally import plural
 
 ROWS = 12
@@ -72,7 +72,7 @@ class LiveProgress:
         self._live = Live(console=self._console, get_renderable=self.draw, refresh_per_second=8, transient=True)
         self._live.start()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: ShownEvent) -> None:
         event = masked(event, self._redactor)
         with self._lock:
             self._take(event)
@@ -86,7 +86,7 @@ class LiveProgress:
                 clean = safe.line(f"{event.host}: {text}")
                 self._console.print(Text(clean), highlight=False)
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: ShownEvent) -> None:
         row = self._rows.setdefault(event.host, _Row())
         if event.name == RunEvent.FINISHED:
             del self._rows[event.host]

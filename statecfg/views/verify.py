@@ -9,7 +9,7 @@ from statecfg.run.report_model import HostData, Report
 from statecfg.views import hosts as host_lines
 from statecfg.views.lines import BLANK, Line, Span, make
 from statecfg.views.plan import BRIEF, Detail, left_lines, node_lines
-from statecfg.views.tally import Fate, Group, fates, fold, names, nodes, plural, unresolved
+from statecfg.views.tally import EqualHosts, Fate, fates, fold, names, nodes, plural, unresolved
 
 HOST, DEFINITION, PENDING = "host", "definition", "pending"
 
@@ -63,7 +63,7 @@ def _pending(fate: Fate) -> bool:
     return PENDING in (fate.node.get("drift") or ()) and not _by_host(fate) and not _by_definition(fate)
 
 
-def _group(group: Group, detail: Detail) -> Iterator[Line]:
+def _group(group: EqualHosts, detail: Detail) -> Iterator[Line]:
     yield host_lines.heading(group)
     yield from host_lines.or_nothing(group.host, _host(group.host, detail), "No drift")
 

@@ -304,7 +304,7 @@ from starlette.responses import JSONResponse, Response
 
 from statecfg.server.auth import VIEWER
 from statecfg.server.parameters import IN_PATH
-from statecfg.server.request import Request
+from statecfg.server.request import ApiRequest
 from statecfg.server.routing import Routes
 
 routes = Routes()
@@ -321,7 +321,7 @@ GREETING = {"type": "object", "properties": {"hello": {"type": "string"}}, "requ
     "Greet the caller in a rack.",
     {200: GREETING},
 )
-def _greet(request: Request) -> Response:
+def _greet(request: ApiRequest) -> Response:
     return JSONResponse({"hello": f"{request.principal.name} in {request.path_params['rack']}"})
 ''',
     )

@@ -351,12 +351,12 @@ def attributes(definition: ast.ClassDef) -> set[str]:
 def is_document(path: Path, definition: ast.ClassDef) -> bool:
     """Return whether a class has the keys of a JSON document. A split would not change what users and hosts see.
 
-    These are dictionaries with types, the frames that hosts send (`Strict`), the facts of a host (`Document`), and the
-    responses of statecfg's own API.
+    These are dictionaries with types, the frames that hosts send (`Strict`), the facts of a host (`FactDocument`), and
+    the responses of statecfg's own API.
     """
     responses = shown(path).startswith("server/api_") and definition.name.endswith("Response")
     return responses or not {dotted(base) for base in definition.bases}.isdisjoint(
-        ("TypedDict", "Strict", "Frame", "Document")
+        ("TypedDict", "Strict", "Frame", "FactDocument")
     )
 
 

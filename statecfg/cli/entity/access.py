@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from statecfg.cli.entity.calls import VERSION, EntityCalls
-from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
+from statecfg.cli.entity.calls import VERSION, LocalEntityCalls
+from statecfg.cli.verbs import COLOR, JSON, StoreGroup, VerbResult
 from statecfg.entities import shapes, urn
 from statecfg.entities.model import MEMBERSHIP, PROVIDER, org_id, user_id
 from statecfg.problems import InvalidInput, durations, problem
@@ -30,7 +30,7 @@ statecfg serve token delete 3                                  delete a token
 """
 
 
-@click.group("access", cls=StoreGroup, opens=EntityCalls, examples=ACCESS)
+@click.group("access", cls=StoreGroup, opens=LocalEntityCalls, examples=ACCESS)
 def access() -> None:
     """Manage who may see, change and invoke what: grants of types and entities, to users or organizations."""
 
@@ -40,7 +40,7 @@ _org = click.option("--org", metavar="ORG", default="System", help="The user's o
 _all = click.option("--whole-org", is_flag=True, help="WHO is an organization, not a user.")
 
 
-def _object(entities: EntityCalls, what: str, name: str) -> str:
+def _object(entities: LocalEntityCalls, what: str, name: str) -> str:
     return entities.type(name).id if what == "type" else entities.entity(name).id
 
 
@@ -51,7 +51,7 @@ def _member(who: str, org: str, whole: bool) -> str:
 @access.verb("list", "statecfg entity access list type site", JSON, COLOR)
 @_what
 @click.argument("name")
-def grants(entities: EntityCalls, what: str, name: str) -> Result:
+def grants(entities: LocalEntityCalls, what: str, name: str) -> VerbResult:
     """Show who may do what with a type or an entity; for a type, also who may invoke its behaviors."""
     id = _object(entities, what, name)
     access_grants = entities.all(lambda me, query: entities.calls.list_grants(me, id, query))
@@ -65,7 +65,7 @@ def grants(entities: EntityCalls, what: str, name: str) -> Result:
         lines += view.table(("BEHAVIOR", "FROM LEVEL"), pairs, "behavior behaviors")
     data: dict[str, Any] = {"values": [shapes.grant(grant, VERSION) for grant in access_grants]}
     data["behaviors"] = [shapes.behavior_grant(grant, VERSION) for grant in behavior_grants]
-    return Result(lines, data)
+    return VerbResult(lines, data)
 
 
 @access.verb("grant", "statecfg entity access grant type site alice ReadWrite --org shop")
@@ -75,7 +75,7 @@ def grants(entities: EntityCalls, what: str, name: str) -> Result:
 @click.argument("level", type=click.Choice(LEVELS))
 @_org
 @_all
-def grant(entities: EntityCalls, what: str, name: str, who: str, level: str, org: str, whole_org: bool) -> str:
+def grant(entities: LocalEntityCalls, what: str, name: str, who: str, level: str, org: str, whole_org: bool) -> str:
     """Give a user or an organization access to a type or an entity. This replaces their previous access."""
     body = {
         "grantType": MEMBERSHIP,
@@ -92,7 +92,7 @@ def grant(entities: EntityCalls, what: str, name: str, who: str, level: str, org
 @click.argument("who")
 @_org
 @_all
-def revoke(entities: EntityCalls, what: str, name: str, who: str, org: str, whole_org: bool) -> str:
+def revoke(entities: LocalEntityCalls, what: str, name: str, who: str, org: str, whole_org: bool) -> str:
     """Revoke the access of a user or an organization to a type or an entity."""
     member = _member(who, org, whole_org)
     id = _object(entities, what, name)
@@ -110,7 +110,7 @@ def revoke(entities: EntityCalls, what: str, name: str, who: str, org: str, whol
 @click.argument("type")
 @click.argument("behavior")
 @click.argument("level", type=click.Choice(LEVELS))
-def allow(entities: EntityCalls, type: str, behavior: str, level: str) -> str:
+def allow(entities: LocalEntityCalls, type: str, behavior: str, level: str) -> str:
     """Let users with at least this access to an entity of a type invoke a behavior on it. Hooks do not need this."""
     entity_type = entities.type(type)
     which = _behavior(entities, entity_type.id, behavior)
@@ -122,7 +122,7 @@ def allow(entities: EntityCalls, type: str, behavior: str, level: str) -> str:
 @access.verb("disallow", "statecfg entity access disallow site restart")
 @click.argument("type")
 @click.argument("behavior")
-def disallow(entities: EntityCalls, type: str, behavior: str) -> str:
+def disallow(entities: LocalEntityCalls, type: str, behavior: str) -> str:
     """Remove the permission of all users to invoke a behavior on entities of a type."""
     entity_type = entities.type(type)
     which = _behavior(entities, entity_type.id, behavior)
@@ -136,25 +136,25 @@ def disallow(entities: EntityCalls, type: str, behavior: str) -> str:
     return f"{which}: no users"
 
 
-def _behavior(entities: EntityCalls, type: str, name: str) -> str:
+def _behavior(entities: LocalEntityCalls, type: str, name: str) -> str:
     """Return the ref of a type's behavior. Grants use it to name the behavior."""
     behaviors = entities.all(lambda me, query: entities.calls.list_type_behaviors(me, type, query))
     id = entities.behavior(name, behaviors)
     return str(next(candidate.ref for candidate in behaviors if candidate.id == id))
 
 
-@click.group("token", cls=StoreGroup, opens=EntityCalls, examples=TOKENS)
+@click.group("token", cls=StoreGroup, opens=LocalEntityCalls, examples=TOKENS)
 def token() -> None:
     """Create, list and delete the tokens that authenticate people and programs. The store keeps digests only."""
 
 
 @token.verb("list", "statecfg serve token list", JSON, COLOR)
-def tokens(entities: EntityCalls) -> Result:
+def tokens(entities: LocalEntityCalls) -> VerbResult:
     """List the tokens and their owners."""
     all_tokens = entities.calls.list_tokens()
     rows = [(str(row.id), row.name, row.org, row.role, when(row.created), when(row.expires)) for row in all_tokens]
     lines = view.table(("TOKEN", "USER", "ORG", "ROLE", "CREATED", "EXPIRES"), rows, "token tokens")
-    return Result(lines, {"format": 1, "tokens": [asdict(row) for row in all_tokens]})
+    return VerbResult(lines, {"format": 1, "tokens": [asdict(row) for row in all_tokens]})
 
 
 @token.verb("create", "statecfg serve token create alice --role author --org shop")
@@ -167,7 +167,7 @@ def tokens(entities: EntityCalls) -> Result:
 )
 @click.option("--org", metavar="ORG", help="The organization of the user. Administrators belong to System.")
 @click.option("--expires", metavar="DURATION", help="Lifetime as an ISO 8601 duration: P30D. Default: unlimited.")
-def create_token(entities: EntityCalls, name: str, role: str, org: str | None, expires: str | None) -> str:
+def create_token(entities: LocalEntityCalls, name: str, role: str, org: str | None, expires: str | None) -> str:
     """Create a token for a user and print it. It is shown only once."""
     try:
         lasting = durations.seconds(expires) if expires is not None else None
@@ -182,7 +182,7 @@ def create_token(entities: EntityCalls, name: str, role: str, org: str | None, e
 
 @token.verb("delete", "statecfg serve token delete 3")
 @click.argument("number", type=int)
-def delete_token(entities: EntityCalls, number: int) -> str:
+def delete_token(entities: LocalEntityCalls, number: int) -> str:
     """Delete a token. Its sessions end."""
     if not entities.calls.delete_token(number):
         cure = "list the tokens with `statecfg serve token list`"

@@ -15,7 +15,7 @@ import click
 from statecfg.cli import exit_codes
 from statecfg.cli.project_store import ProjectStore
 from statecfg.cli.values import json_or_text
-from statecfg.cli.verbs import Result
+from statecfg.cli.verbs import VerbResult
 from statecfg.entities import shapes
 from statecfg.entities.model import ERROR, PROVIDER, ROLES, Entity, EntityType, Page, Principal, Query, Task
 from statecfg.problems import InvalidInput, problem, suggest
@@ -29,7 +29,7 @@ T = TypeVar("T")
 Json = Mapping[str, Any]
 
 
-class EntityCalls(ProjectStore):
+class LocalEntityCalls(ProjectStore):
     """While entered, the open store and its entity operations, called as the local administrator.
 
     On exit, an ApiError becomes InvalidInput.
@@ -221,7 +221,7 @@ def _put(target: dict[str, Any], keys: Sequence[str], value: Any, text: str) -> 
 # Output
 
 
-def ended(task: Task) -> Result:
+def ended(task: Task) -> VerbResult:
     """Return the output about a task. The exit code is 1 if it failed."""
     code = exit_codes.FAILED if task.status == ERROR else exit_codes.DONE
-    return Result(view.task_lines(task), shapes.task(task, VERSION), code)
+    return VerbResult(view.task_lines(task), shapes.task(task, VERSION), code)

@@ -11,8 +11,8 @@ from statecfg.cli import exit_codes, options
 from statecfg.cli.entity import access as entity_access
 from statecfg.cli.entity import definitions as entity_definitions
 from statecfg.cli.entity import tasks as entity_tasks
-from statecfg.cli.entity.calls import VERSION, EntityCalls, content_from, ended
-from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup
+from statecfg.cli.entity.calls import VERSION, LocalEntityCalls, content_from, ended
+from statecfg.cli.verbs import COLOR, JSON, StoreGroup, VerbResult
 from statecfg.entities import shapes
 from statecfg.entities.model import CREATE, RESOLUTION_ERROR, RESOLVED, Query
 from statecfg.remote.graph.names import State
@@ -29,7 +29,7 @@ statecfg entity task list                              finished and running task
 """
 
 
-@click.group("entity", cls=StoreGroup, opens=EntityCalls, examples=EXAMPLES)
+@click.group("entity", cls=StoreGroup, opens=LocalEntityCalls, examples=EXAMPLES)
 @options.store_option
 @click.pass_context
 def command(context: click.Context, store: str | None) -> None:
@@ -86,8 +86,14 @@ _match_option = click.option(
     help="Entities per page. Default and maximum: 128.",
 )
 def show_all(
-    entities: EntityCalls, type_name: str | None, interface: str | None, fiql: str, sort: str, page: int, page_size: int
-) -> Result:
+    entities: LocalEntityCalls,
+    type_name: str | None,
+    interface: str | None,
+    fiql: str,
+    sort: str,
+    page: int,
+    page_size: int,
+) -> VerbResult:
     """Show entities with their states: all of them, or those of a type or an interface."""
     if type_name and interface:
         raise click.UsageError("--type and --interface can't be combined.")
@@ -100,15 +106,15 @@ def show_all(
         results = entities.calls.list_entities_of_interface(entities.me, parts[0], parts[1], parts[2], query)
     else:
         results = entities.calls.list_entities(entities.me, query)
-    return Result(view.entity_table(results.values, results.total), shapes.page(results, shapes.entity, VERSION))
+    return VerbResult(view.entity_table(results.values, results.total), shapes.page(results, shapes.entity, VERSION))
 
 
 @command.verb("show", "statecfg entity show blog\nstatecfg entity show blog --json", JSON, COLOR)
 @click.argument("entity")
-def show(entities: EntityCalls, entity: str) -> Result:
+def show(entities: LocalEntityCalls, entity: str) -> VerbResult:
     """Show everything about an entity: its content, state and ETag."""
     record = entities.entity(entity)
-    return Result(view.entity_lines(record), {**shapes.entity(record, VERSION), "etag": record.etag})
+    return VerbResult(view.entity_lines(record), {**shapes.entity(record, VERSION), "etag": record.etag})
 
 
 @command.verb(
@@ -127,7 +133,7 @@ def show(entities: EntityCalls, entity: str) -> Result:
 @_hooks_option
 @_wait_option
 def create(
-    entities: EntityCalls,
+    entities: LocalEntityCalls,
     type: str,
     name: str,
     file: str | None,
@@ -136,7 +142,7 @@ def create(
     no_resolve: bool,
     no_hooks: bool,
     no_wait: bool,
-) -> Result:
+) -> VerbResult:
     """Create an entity of a type. Its PostCreate hook runs first, then the entity is resolved.
 
     Exit 1 if the hook fails or the content does not match the type's schema. The entity then exists in state
@@ -148,7 +154,7 @@ def create(
         task = entities.finish(task, not no_wait)
     created, outcome = entities.calls.get_entity(entities.me, task.entity), ended(task)
     code = exit_codes.FAILED if created.state == RESOLUTION_ERROR else outcome.code
-    return Result([*outcome.lines, view.state_line(created)], outcome.data, code)
+    return VerbResult([*outcome.lines, view.state_line(created)], outcome.data, code)
 
 
 @command.verb(
@@ -171,7 +177,7 @@ def create(
 @_hooks_option
 @_wait_option
 def update(
-    entities: EntityCalls,
+    entities: LocalEntityCalls,
     entity: str,
     file: str | None,
     pairs: Sequence[str],
@@ -181,7 +187,7 @@ def update(
     if_match: str | None,
     no_hooks: bool,
     no_wait: bool,
-) -> Result:
+) -> VerbResult:
     """Change an entity: --file replaces its content, --set changes keys of it. Its PostUpdate hook runs.
 
     If the hook fails, the entity keeps its state; exit 1.
@@ -195,17 +201,17 @@ def update(
     outcome = ended(entities.finish(done.task, not no_wait)) if done.task is not None else None
     after = entities.calls.get_entity(entities.me, before.id)
     if outcome is None:
-        return Result([view.state_line(after)], shapes.entity(after, VERSION))
-    return Result([*outcome.lines, view.state_line(after)], outcome.data, outcome.code)
+        return VerbResult([view.state_line(after)], shapes.entity(after, VERSION))
+    return VerbResult([*outcome.lines, view.state_line(after)], outcome.data, outcome.code)
 
 
 @command.verb("resolve", "statecfg entity resolve blog", JSON, COLOR)
 @click.argument("entity")
-def resolve(entities: EntityCalls, entity: str) -> Result:
+def resolve(entities: LocalEntityCalls, entity: str) -> VerbResult:
     """Check an entity against its type's schema: RESOLVED, or RESOLUTION_ERROR with the reason (exit 1)."""
     resolved_entity = entities.calls.resolve_entity(entities.me, entities.entity(entity).id)
     code = exit_codes.DONE if resolved_entity.state == RESOLVED else exit_codes.FAILED
-    return Result([view.state_line(resolved_entity)], shapes.resolved(resolved_entity, VERSION), code)
+    return VerbResult([view.state_line(resolved_entity)], shapes.resolved(resolved_entity, VERSION), code)
 
 
 @command.verb("delete", "statecfg entity delete blog", JSON, COLOR)
@@ -213,7 +219,7 @@ def resolve(entities: EntityCalls, entity: str) -> Result:
 @_match_option
 @_hooks_option
 @_wait_option
-def delete(entities: EntityCalls, entity: str, if_match: str | None, no_hooks: bool, no_wait: bool) -> Result:
+def delete(entities: LocalEntityCalls, entity: str, if_match: str | None, no_hooks: bool, no_wait: bool) -> VerbResult:
     """Delete an entity: its PreDelete hook must agree, its PostDelete hook cleans up, then the entity is deleted.
 
     If PreDelete fails, the entity stays as it is. If PostDelete fails, the entity stays in state IN_DELETION (exit 1).
@@ -230,14 +236,14 @@ def delete(entities: EntityCalls, entity: str, if_match: str | None, no_hooks: b
 @click.option("--metadata", metavar="KEY=VALUE", multiple=True, help="Metadata of the invocation. Repeatable.")
 @_wait_option
 def invoke(
-    entities: EntityCalls,
+    entities: LocalEntityCalls,
     entity: str,
     behavior: str,
     file: str | None,
     pairs: Sequence[str],
     metadata: Sequence[str],
     no_wait: bool,
-) -> Result:
+) -> VerbResult:
     """Invoke a behavior on a resolved entity with arguments, and show what it returns. Exit 1 if it fails."""
     body = {"arguments": content_from(file, pairs), "metadata": content_from(None, metadata)}
     record = entities.entity(entity)

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from statecfg.cli.entity.calls import VERSION, EntityCalls, read
-from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup, one_line
+from statecfg.cli.entity.calls import VERSION, LocalEntityCalls, read
+from statecfg.cli.verbs import COLOR, JSON, StoreGroup, VerbResult, one_line
 from statecfg.entities import shapes
 from statecfg.views import entities as view
 
@@ -28,23 +28,23 @@ statecfg entity type update site site.yml         only while the type has no ent
 _file = click.argument("file", metavar="FILE")
 
 
-@click.group("interface", cls=StoreGroup, opens=EntityCalls, examples=INTERFACES)
+@click.group("interface", cls=StoreGroup, opens=LocalEntityCalls, examples=INTERFACES)
 def interface() -> None:
     """Manage interfaces: sets of behaviors that types implement. FILE is JSON or YAML; - is standard input."""
 
 
 @interface.verb("list", "statecfg entity interface list", JSON, COLOR)
-def interfaces(entities: EntityCalls) -> Result:
+def interfaces(entities: LocalEntityCalls) -> VerbResult:
     """Show all interfaces."""
     all_interfaces = entities.all(entities.calls.list_interfaces)
     rows = [(item.name, str(item.coordinates), item.id) for item in all_interfaces]
     lines = view.table(("INTERFACE", "NAME", "ID"), rows, "interface interfaces")
-    return Result(lines, {"values": [shapes.interface(item, VERSION) for item in all_interfaces]})
+    return VerbResult(lines, {"values": [shapes.interface(item, VERSION) for item in all_interfaces]})
 
 
 @interface.verb("create", "statecfg entity interface create sites.yml", JSON)
 @_file
-def create_interface(entities: EntityCalls, file: str) -> Result:
+def create_interface(entities: LocalEntityCalls, file: str) -> VerbResult:
     """Create an interface: name, vendor, nss, version."""
     body = read(file)
     created = entities.calls.create_interface(entities.me, body)
@@ -54,7 +54,7 @@ def create_interface(entities: EntityCalls, file: str) -> Result:
 @interface.verb("update", "statecfg entity interface update sites sites.yml")
 @click.argument("name")
 @_file
-def update_interface(entities: EntityCalls, name: str, file: str) -> str:
+def update_interface(entities: LocalEntityCalls, name: str, file: str) -> str:
     """Rename an interface. The types that implement it must not have entities."""
     body = read(file)
     return entities.calls.update_interface(entities.me, entities.interface(name), body).id
@@ -62,14 +62,14 @@ def update_interface(entities: EntityCalls, name: str, file: str) -> str:
 
 @interface.verb("delete", "statecfg entity interface delete sites")
 @click.argument("name")
-def delete_interface(entities: EntityCalls, name: str) -> str:
+def delete_interface(entities: LocalEntityCalls, name: str) -> str:
     """Delete an interface that no type implements, with its behaviors."""
     id = entities.interface(name)
     entities.calls.delete_interface(entities.me, id)
     return f"{id}: deleted"
 
 
-@click.group("behavior", cls=StoreGroup, opens=EntityCalls, examples=BEHAVIORS)
+@click.group("behavior", cls=StoreGroup, opens=LocalEntityCalls, examples=BEHAVIORS)
 def behavior() -> None:
     """Manage behaviors of interfaces: functions, webhooks, playbooks. FILE is JSON or YAML; - is standard input."""
 
@@ -82,33 +82,33 @@ def behavior() -> None:
     metavar="TYPE",
     help="The behaviors of a type: its overrides, and the rest from its interfaces.",
 )
-def behaviors(entities: EntityCalls, interface: str | None, type_name: str | None) -> Result:
+def behaviors(entities: LocalEntityCalls, interface: str | None, type_name: str | None) -> VerbResult:
     """Show the behaviors of an interface or a type. Secrets are not shown."""
     listed = _behaviors(entities, interface, type_name)
     rows = [
         (item.name, str(item.execution.get("type", "")), str(item.execution.get("id", "")), item.id) for item in listed
     ]
     lines = view.table(("BEHAVIOR", "TYPE", "RUNS", "ID"), rows, "behavior behaviors")
-    return Result(lines, {"values": [shapes.behavior(item, VERSION) for item in listed]})
+    return VerbResult(lines, {"values": [shapes.behavior(item, VERSION) for item in listed]})
 
 
 @behavior.verb("show", "statecfg entity behavior show provide sites", JSON, COLOR)
 @click.argument("name")
 @click.argument("interface", required=False)
 @click.option("--type", "type_name", metavar="TYPE", help="The behavior that this type uses.")
-def show_behavior(entities: EntityCalls, name: str, interface: str | None, type_name: str | None) -> Result:
+def show_behavior(entities: LocalEntityCalls, name: str, interface: str | None, type_name: str | None) -> VerbResult:
     """Show a behavior of an interface or a type. Secrets are not shown."""
     listed = _behaviors(entities, interface, type_name)
     id = entities.behavior(name, listed)
     item = next(item for item in listed if item.id == id)
     data = shapes.behavior(item, VERSION)
-    return Result(view.behavior_lines(item, data["execution"]), data)
+    return VerbResult(view.behavior_lines(item, data["execution"]), data)
 
 
 @behavior.verb("create", "statecfg entity behavior create sites provide.yml", JSON)
 @click.argument("interface")
 @_file
-def create_behavior(entities: EntityCalls, interface: str, file: str) -> Result:
+def create_behavior(entities: LocalEntityCalls, interface: str, file: str) -> VerbResult:
     """Add a behavior to an interface: name, description, execution."""
     body = read(file)
     created = entities.calls.create_behavior(entities.me, entities.interface(interface), body)
@@ -119,7 +119,7 @@ def create_behavior(entities: EntityCalls, interface: str, file: str) -> Result:
 @click.argument("interface")
 @click.argument("name")
 @_file
-def update_behavior(entities: EntityCalls, interface: str, name: str, file: str) -> str:
+def update_behavior(entities: LocalEntityCalls, interface: str, name: str, file: str) -> str:
     """Change the description and execution of a behavior. Secrets that you omit stay."""
     body = read(file)
     id = entities.interface(interface)
@@ -130,7 +130,7 @@ def update_behavior(entities: EntityCalls, interface: str, name: str, file: str)
 @behavior.verb("delete", "statecfg entity behavior delete sites provide")
 @click.argument("interface")
 @click.argument("name")
-def delete_behavior(entities: EntityCalls, interface: str, name: str) -> str:
+def delete_behavior(entities: LocalEntityCalls, interface: str, name: str) -> str:
     """Delete a behavior of an interface. No type may use it as a hook."""
     which = entities.behavior(name, _behaviors(entities, interface, None))
     entities.calls.delete_behavior(entities.me, entities.interface(interface), which)
@@ -141,7 +141,7 @@ def delete_behavior(entities: EntityCalls, interface: str, name: str) -> str:
 @click.argument("type")
 @click.argument("name")
 @_file
-def override(entities: EntityCalls, type: str, name: str, file: str) -> str:
+def override(entities: LocalEntityCalls, type: str, name: str, file: str) -> str:
     """Override a behavior of an interface for one type: description, execution."""
     body = read(file)
     entity_type = entities.type(type)
@@ -152,14 +152,14 @@ def override(entities: EntityCalls, type: str, name: str, file: str) -> str:
 @behavior.verb("restore", "statecfg entity behavior restore site provide")
 @click.argument("type")
 @click.argument("name")
-def restore(entities: EntityCalls, type: str, name: str) -> str:
+def restore(entities: LocalEntityCalls, type: str, name: str) -> str:
     """Remove a type's override of a behavior. The behavior of the interface applies again."""
     which = entities.behavior(name, _behaviors(entities, None, type))
     entities.calls.delete_override(entities.me, entities.type(type).id, which)
     return f"{which}: override removed"
 
 
-def _behaviors(entities: EntityCalls, interface: str | None, type_name: str | None) -> list[Any]:
+def _behaviors(entities: LocalEntityCalls, interface: str | None, type_name: str | None) -> list[Any]:
     if (interface is None) == (type_name is None):
         raise click.UsageError("Name an interface, or a type by --type.")
     if type_name is not None:
@@ -169,31 +169,31 @@ def _behaviors(entities: EntityCalls, interface: str | None, type_name: str | No
     return entities.all(lambda me, query: entities.calls.list_behaviors(me, of_interface, query))
 
 
-@click.group("type", cls=StoreGroup, opens=EntityCalls, examples=TYPES)
+@click.group("type", cls=StoreGroup, opens=LocalEntityCalls, examples=TYPES)
 def type_group() -> None:
     """Manage types of entities: schema, interfaces, hooks. FILE is JSON or YAML; - is standard input."""
 
 
 @type_group.verb("list", "statecfg entity type list", JSON, COLOR)
-def types(entities: EntityCalls) -> Result:
+def types(entities: LocalEntityCalls) -> VerbResult:
     """Show all types and their hooks."""
     all_types = entities.all(entities.calls.list_types)
     rows = [(item.name, str(item.coordinates), ", ".join(item.hooks), item.id) for item in all_types]
     lines = view.table(("TYPE", "NAME", "HOOKS", "ID"), rows, "type types")
-    return Result(lines, {"values": [shapes.entity_type(item, VERSION) for item in all_types]})
+    return VerbResult(lines, {"values": [shapes.entity_type(item, VERSION) for item in all_types]})
 
 
 @type_group.verb("show", "statecfg entity type show site", JSON, COLOR)
 @click.argument("name")
-def show_type(entities: EntityCalls, name: str) -> Result:
+def show_type(entities: LocalEntityCalls, name: str) -> VerbResult:
     """Show everything about a type."""
     entity_type = entities.type(name)
-    return Result(view.type_lines(entity_type), shapes.entity_type(entity_type, VERSION))
+    return VerbResult(view.type_lines(entity_type), shapes.entity_type(entity_type, VERSION))
 
 
 @type_group.verb("create", "statecfg entity type create site.yml", JSON)
 @_file
-def create_type(entities: EntityCalls, file: str) -> Result:
+def create_type(entities: LocalEntityCalls, file: str) -> VerbResult:
     """Create a type: name, vendor, nss, version, schema, interfaces, hooks, description, externalId."""
     body = read(file)
     created = entities.calls.create_type(entities.me, body)
@@ -203,7 +203,7 @@ def create_type(entities: EntityCalls, file: str) -> Result:
 @type_group.verb("update", "statecfg entity type update site site.yml")
 @click.argument("name")
 @_file
-def update_type(entities: EntityCalls, name: str, file: str) -> str:
+def update_type(entities: LocalEntityCalls, name: str, file: str) -> str:
     """Change a type. It must not have entities. Its vendor, nss and version cannot change."""
     body = read(file)
     return entities.calls.update_type(entities.me, entities.type(name).id, body).id
@@ -211,7 +211,7 @@ def update_type(entities: EntityCalls, name: str, file: str) -> str:
 
 @type_group.verb("delete", "statecfg entity type delete site")
 @click.argument("name")
-def delete_type(entities: EntityCalls, name: str) -> str:
+def delete_type(entities: LocalEntityCalls, name: str) -> str:
     """Delete a type that has no entities."""
     entity_type = entities.type(name)
     entities.calls.delete_type(entities.me, entity_type.id)

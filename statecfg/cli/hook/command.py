@@ -13,7 +13,7 @@ import click
 from statecfg import dialects
 from statecfg.cli import exit_codes, options, printing
 from statecfg.cli.hook.store import HookStore
-from statecfg.cli.verbs import COLOR, JSON, Result, StoreGroup, one_line
+from statecfg.cli.verbs import COLOR, JSON, StoreGroup, VerbResult, one_line
 from statecfg.problems import InvalidInput, collecting, problem, report, reporting, suggest
 from statecfg.remote.graph.names import HookStatus
 from statecfg.remote.graph.on_failure import RULES
@@ -161,7 +161,7 @@ def delete(opened: HookStore, name: str) -> str:
 
 
 @command.verb("list", "statecfg hook list\nstatecfg hook list --json", JSON, COLOR)
-def show_all(opened: HookStore) -> Result:
+def show_all(opened: HookStore) -> VerbResult:
     """Show all hooks, including those that this project declares, and the number of queued calls."""
     from statecfg.hooks.registration import files
     from statecfg.store.hooks import objects as hook_objects
@@ -172,12 +172,12 @@ def show_all(opened: HookStore) -> Result:
     declared = [hook for hook in files.load(opened.project) if hook.name not in created]
     data = {"format": 1, "hooks": [view.hook_data(hook) for hook in hooks], "queued": waiting}
     data["declared"] = [view.declared_data(hook) for hook in declared]
-    return Result(view.hook_table(hooks, declared, waiting), data)
+    return VerbResult(view.hook_table(hooks, declared, waiting), data)
 
 
 @command.verb("show", "statecfg hook show counter\nstatecfg hook show counter --json", JSON, COLOR)
 @click.argument("name")
-def show(opened: HookStore, name: str) -> Result:
+def show(opened: HookStore, name: str) -> VerbResult:
     """Show a hook: its current configuration, and what it is called for."""
     from statecfg.store import objects
 
@@ -185,7 +185,7 @@ def show(opened: HookStore, name: str) -> Result:
     if declared is not None:
         owed = [call for call in objects.owed(opened.store) if call.hook == declared.name]
         data = {"format": 1, **view.declared_data(declared), "owed": [view.owed_data(call) for call in owed]}
-        return Result(view.one_declared(declared, owed), data)
+        return VerbResult(view.one_declared(declared, owed), data)
     hook = opened.hook(name)
     try:
         handled = opened.engine.types.find(hook.type, Path(hook.folder)).events()
@@ -193,14 +193,14 @@ def show(opened: HookStore, name: str) -> Result:
         handled = []
         no_color = click.get_current_context().params["no_color"]
         printing.write(view.refused_lines(hook.type, wrong.problems), {}, False, no_color, sys.stderr)
-    return Result(view.one_hook(hook, handled), {"format": 1, **view.hook_data(hook)})
+    return VerbResult(view.one_hook(hook, handled), {"format": 1, **view.hook_data(hook)})
 
 
 @command.verb("log", "statecfg hook log\nstatecfg hook log counter --limit 5 --json", JSON, COLOR)
 @click.argument("name", required=False)
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Maximum number of entries to print. Default: all.")
 @click.option("--start", type=click.IntRange(0), default=0, metavar="N", help="Number of newest entries to skip.")
-def log(opened: HookStore, name: str | None, limit: int | None, start: int) -> Result:
+def log(opened: HookStore, name: str | None, limit: int | None, start: int) -> VerbResult:
     """Show the results of calls to one hook or to all hooks, newest first."""
     from statecfg.store.hooks import log as hook_log
 
@@ -208,7 +208,7 @@ def log(opened: HookStore, name: str | None, limit: int | None, start: int) -> R
         opened.hook(name)
     events = hook_log.events(opened.store, name, limit, start)
     lines = (line for event in events for line in view.event_lines(event))
-    return Result(lines, {"format": 1, "events": [view.event_data(event) for event in events]})
+    return VerbResult(lines, {"format": 1, "events": [view.event_data(event) for event in events]})
 
 
 @command.verb(
@@ -223,7 +223,7 @@ def log(opened: HookStore, name: str | None, limit: int | None, start: int) -> R
 @click.argument("host", shell_complete=options.offer_hosts)
 @click.option("--policy", metavar="PLAYBOOK", help="Playbook of the event. Default: the playbook bound to the host.")
 @click.option("--debug", is_flag=True, help="Keep what the program read and wrote in the log, and show it.")
-def run(opened: HookStore, name: str, event: str, host: str, policy: str | None, debug: bool) -> Result:
+def run(opened: HookStore, name: str, event: str, host: str, policy: str | None, debug: bool) -> VerbResult:
     """Call a hook now, as if an event of a host had happened, and show the result."""
     from statecfg.remote.hooks.output import ERROR
     from statecfg.store.hooks import log as hook_log
@@ -236,13 +236,13 @@ def run(opened: HookStore, name: str, event: str, host: str, policy: str | None,
     events = hook_log.events(opened.store, name, 1)
     lines = (line for entry in events for line in view.event_lines(entry))
     code = exit_codes.FAILED if judged.severity == ERROR else exit_codes.DONE
-    return Result(lines, {"format": 1, **view.event_data(events[0])}, code)
+    return VerbResult(lines, {"format": 1, **view.event_data(events[0])}, code)
 
 
 @command.verb("set", "statecfg hook set counter node-booted=0 note='\"0\"'")
 @click.argument("name")
 @click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE…")
-def set_values(opened: HookStore, name: str, values: Sequence[str]) -> Result:
+def set_values(opened: HookStore, name: str, values: Sequence[str]) -> VerbResult:
     """Change keys of a hook's configuration. The value is parsed as JSON if possible; otherwise it is a string."""
     from statecfg.cli.hook import arguments as hook_arguments
     from statecfg.store.hooks import objects as hook_objects
@@ -254,7 +254,7 @@ def set_values(opened: HookStore, name: str, values: Sequence[str]) -> Result:
 @command.verb("unset", "statecfg hook unset counter node-booted")
 @click.argument("name")
 @click.argument("keys", nargs=-1, required=True, metavar="KEY…")
-def unset(opened: HookStore, name: str, keys: Sequence[str]) -> Result:
+def unset(opened: HookStore, name: str, keys: Sequence[str]) -> VerbResult:
     """Reset keys of a hook's configuration to their defaults. Keys without a default are removed."""
     from statecfg.store.hooks import objects as hook_objects
 
@@ -262,7 +262,7 @@ def unset(opened: HookStore, name: str, keys: Sequence[str]) -> Result:
     return _changed(hook_objects.unset_keys(opened.store, name, keys, schema), keys, schema)
 
 
-def _changed(outcome: tuple[list[str], list[str]], keys: Iterable[str], schema: Mapping[str, Any]) -> Result:
+def _changed(outcome: tuple[list[str], list[str]], keys: Iterable[str], schema: Mapping[str, Any]) -> VerbResult:
     """Return the output about changed keys.
 
     :param outcome: a string for each changed key, and the details of refusals
@@ -273,7 +273,7 @@ def _changed(outcome: tuple[list[str], list[str]], keys: Iterable[str], schema: 
         unknown = next((key for key in keys if key not in schema), None)
         hint = suggest(unknown, schema, "its type has") if unknown else "give it another value by `statecfg hook set`"
         raise InvalidInput([problem("SC0622", detail, hint) for detail in refused])
-    return Result(map(printing.line, done))
+    return VerbResult(map(printing.line, done))
 
 
 @command.verb("grant", "statecfg hook grant counter alice")
@@ -302,7 +302,7 @@ def _access(opened: HookStore, name: str, user: str, more: bool) -> str:
 
 
 @command.verb("retry", "statecfg hook retry", JSON, COLOR)
-def retry(opened: HookStore) -> Result:
+def retry(opened: HookStore) -> VerbResult:
     """Run queued calls and repeat failed calls of HTTP hooks, then list what is pending.
 
     The call of a program stays queued if its run ended before the call. If an HTTP hook failed while its playbook was
@@ -326,4 +326,4 @@ def retry(opened: HookStore) -> Result:
     data["pending"] = [view.pending_data(call) for call in pending]
     failed = any(event.severity == ERROR for event in events) or any(call["status"] != HookStatus.OK for call in owed)
     code = exit_codes.FAILED if failed else exit_codes.DONE
-    return Result(lines, {**data, "called": owed, "owed": [view.owed_data(call) for call in later]}, code)
+    return VerbResult(lines, {**data, "called": owed, "owed": [view.owed_data(call) for call in later]}, code)

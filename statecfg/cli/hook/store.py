@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from statecfg.cli.project_store import ProjectStore
 
 if TYPE_CHECKING:
-    from statecfg.hooks.exec.engine import Engine
+    from statecfg.hooks.exec.engine import HookEngine
     from statecfg.hooks.exec.types import Schema
     from statecfg.hooks.registration.model import Registration
     from statecfg.store.hooks.records import HookObject
@@ -20,7 +20,7 @@ class HookStore(ProjectStore):
     def _read(self) -> None:
         from statecfg.hooks.exec import engine as exec_hooks
 
-        self.engine: Engine = exec_hooks.of_project(self.project, self.store)
+        self.engine: HookEngine = exec_hooks.of_project(self.project, self.store)
 
     def hook(self, name: str) -> HookObject:
         """Return a hook.

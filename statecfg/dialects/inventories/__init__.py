@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from statecfg.dialects import yaml_inventory, yaml_text
 from statecfg.dialects.inventories import foreign_yaml, variable_files
 from statecfg.dialects.inventories.parts import Parts, combined, merged
-from statecfg.dialects.yaml_inventory import Source, Written
+from statecfg.dialects.yaml_inventory import InventorySource, WrittenInventory
 from statecfg.dialects.yaml_tree import Mapping, Scalar, YamlNode
 from statecfg.playbook.inventory import ALL, Group
 from statecfg.problems import (
@@ -77,7 +77,7 @@ class _Sources:
     """
 
     def __init__(self) -> None:
-        self.own: list[tuple[str, Written]] = []
+        self.own: list[tuple[str, WrittenInventory]] = []
         self._ansible: AnsibleInventory | None = None
         self.seen: dict[str, SourceLocation] = {}
 
@@ -171,7 +171,7 @@ class _Sources:
                 report(problem("SC0417", detail, help_text, tree.keys["plugin"].location))
             elif ansible_json.META in tree.items:
                 location = SourceLocation(path, 1)
-                reader = ansible_json.Reader(self.ansible, os.path.basename(path), location, lambda name: {})
+                reader = ansible_json.AnsibleJsonReader(self.ansible, os.path.basename(path), location, lambda name: {})
                 reader.read(ansible_json.parse(data.decode("utf-8", "replace"), os.path.basename(path), location))
             else:
                 ansible_yaml.read(self.ansible, tree)
@@ -197,9 +197,9 @@ class _Sources:
             return {}
 
         data = ansible_json.parse(run("--list"), what, SourceLocation(path, 0))
-        ansible_json.Reader(self.ansible, what, SourceLocation(path, 0), variables_of).read(data)
+        ansible_json.AnsibleJsonReader(self.ansible, what, SourceLocation(path, 0), variables_of).read(data)
 
-    def _command(self, source: Source, file: str) -> None:
+    def _command(self, source: InventorySource, file: str) -> None:
         from statecfg.dialects.inventories import ansible_json, programs
 
         programs.refuse_untrusted(os.path.abspath(file), source.location)
@@ -209,14 +209,14 @@ class _Sources:
             programs.refuse_untrusted(program, source.location)
         text = programs.output(source.command, directory, source.timeout, source.location)
         data = ansible_json.parse(text, what, source.location)
-        ansible_json.Reader(self.ansible, what, source.location, lambda name: {}).read(data)
+        ansible_json.AnsibleJsonReader(self.ansible, what, source.location, lambda name: {}).read(data)
         self.ansible.use_files_in(os.path.dirname(file))
 
     def _variables_of_ansible(self, path: str, within: str | None) -> None:
         """Let the `group_vars/` and `host_vars/` beside a source apply, or those in a directory that is the source."""
         self.ansible.use_files_in(within or os.path.dirname(path))
 
-    def _written(self, path: str, written: Written) -> None:
+    def _written(self, path: str, written: WrittenInventory) -> None:
         self.own.append((path, written))
         for source in written.sources:
             with reporting():

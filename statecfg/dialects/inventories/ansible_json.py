@@ -40,7 +40,7 @@ def parse(text: str, what: str, location: SourceLocation) -> Mapping[str, Any]:
     return found
 
 
-class Reader:
+class AnsibleJsonReader:
     """Adds the hosts, groups and variables of one program.
 
     :param what: the program, for messages

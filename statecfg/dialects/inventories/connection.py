@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from statecfg.dialects.inventories import ssh_options
-from statecfg.dialects.inventories.ssh_options import Way, WrongOption
+from statecfg.dialects.inventories.ssh_options import SshRoute, WrongOption
 from statecfg.dialects.yaml_inventory import ADDRESS, BECOME, JUMP, USER
 from statecfg.graph.opaque import SHORTEST, Secret
 from statecfg.graph.value import Value
@@ -162,9 +162,9 @@ class _Settings:
             self._refuse(name, value, location, "it must be the absolute path of a Python, or `auto`")
         return None
 
-    def way(self) -> Way:
+    def way(self) -> SshRoute:
         """Return the connection options in the arguments for ssh. Later variables override earlier ones."""
-        total = Way()
+        total = SshRoute()
         for name in ARGUMENTS:
             value, location = self.variables.get(name, ("", None))
             if value in (None, "") or location is None:
@@ -183,7 +183,7 @@ class _Settings:
         return total
 
     @staticmethod
-    def _check(way: Way) -> None:
+    def _check(way: SshRoute) -> None:
         for what, value, pattern in (("jump host", way.jump, JUMP), ("user", way.user, USER)):
             if value is not None and not pattern.match(value):
                 raise WrongOption(f"{value!r} is not a {what}", _NO_SHELL)

@@ -29,10 +29,10 @@ def read(inventory: AnsibleInventory, path: str) -> None:
     if data.startswith(b"#!"):
         detail = f"{path} is a program, and not executable"
         raise InvalidInput([problem("SC0417", detail, f"chmod +x {path}", SourceLocation(path, 1))])
-    _Reader(inventory, path).read(scalars.decode(data, path))
+    _IniReader(inventory, path).read(scalars.decode(data, path))
 
 
-class _Reader:
+class _IniReader:
     """Reads one file line by line.
 
     :ivar declared: groups with a section for hosts or children

@@ -10,7 +10,7 @@ from typing import Any
 
 from statecfg.dialects import yaml_inventory
 from statecfg.dialects.modules import importing, module_name
-from statecfg.dialects.yaml_inventory import Written
+from statecfg.dialects.yaml_inventory import WrittenInventory
 from statecfg.dialects.yaml_tree import Mapping, Scalar, Sequence, YamlNode
 from statecfg.graph.value import Value
 from statecfg.playbook import project
@@ -22,7 +22,7 @@ NAME = "inventory"
 MAX_DEPTH = 100
 
 
-def read(path: str) -> Written:
+def read(path: str) -> WrittenInventory:
     """Return what the function `inventory` in a file returns. Report problems in it, at the line of the function.
 
     :raises InvalidInput: the file or the function fails, or there is no such function

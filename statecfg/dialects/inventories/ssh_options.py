@@ -71,7 +71,7 @@ class WrongOption(StatecfgError):
 
 
 @dataclass
-class Way:
+class SshRoute:
     """The route to a host; None or empty for options that are not in the arguments.
 
     :param jump: jump hosts, in the format of ssh's `-J`; "none" for a direct connection
@@ -84,12 +84,12 @@ class Way:
     others: list[str] = field(default_factory=list)
 
 
-def read(text: str) -> Way:
+def read(text: str) -> SshRoute:
     """Return the route in the arguments of an ssh command.
 
     :raises WrongOption: an option can't be read, or statecfg can't do what it asks for
     """
-    way = Way()
+    way = SshRoute()
     for flag, value in _flags(_split(text)):
         if not flag:
             raise WrongOption(f"`{value}` is not an option of ssh", _ELSEWHERE)
@@ -125,7 +125,7 @@ def _flags(words: list[str]) -> Iterator[tuple[str, str]]:
                 yield letter, value
 
 
-def _apply(way: Way, flag: str, value: str) -> None:
+def _apply(way: SshRoute, flag: str, value: str) -> None:
     if flag in ("J", "proxyjump"):
         way.jump = value
     elif flag == "proxycommand":

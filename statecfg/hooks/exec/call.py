@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from statecfg.store.hooks.queue import Metadata
     from statecfg.store.hooks.records import Configuration, HookInput
     from statecfg.store.hosts import HostRecord
-    from statecfg.store.lock import Lock
+    from statecfg.store.lock import StoreLock
 
 MOST = 10  # maximum number of starts of a call: a program that always kills its worker would block the queue forever
 
@@ -62,7 +62,7 @@ class Caller:
             return None, result.not_executable(item.event, path)
         return (type if path else None), None
 
-    def call(self, lock: Lock, item: Queued, deadline: float | None, keep: frozenset[str]) -> Judged:
+    def call(self, lock: StoreLock, item: Queued, deadline: float | None, keep: frozenset[str]) -> Judged:
         """Run the program of a call and store its result.
 
         :param lock: held during the call
@@ -80,7 +80,9 @@ class Caller:
             return self._store(lock, item, _unchanged(failure))
         return self._run(lock, self._fresh(item), type, deadline, keep)
 
-    def _run(self, lock: Lock, item: Queued, type: HookType, deadline: float | None, keep: frozenset[str]) -> Judged:
+    def _run(
+        self, lock: StoreLock, item: Queued, type: HookType, deadline: float | None, keep: frozenset[str]
+    ) -> Judged:
         node, policy = item.hook_input.get("node"), item.hook_input.get("policy")
         hook_input = {"node": node, "hook": input.hook(item.hook, item.event), "policy": policy, **item.hook_input}
         seconds = durations.deadline(item.hook.spec.deadline) if deadline is None else deadline
@@ -101,7 +103,7 @@ class Caller:
 
         return self._store(lock, item, judge)
 
-    def _store(self, lock: Lock, item: Queued, judge: queue.Judge) -> Judged:
+    def _store(self, lock: StoreLock, item: Queued, judge: queue.Judge) -> Judged:
         def with_resource(configuration: Configuration, metadata: Metadata | None) -> Judged:
             judged = judge(configuration, metadata)
             if resource := item.hook_input.get("resource"):

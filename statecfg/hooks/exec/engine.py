@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from statecfg.store.connection import Connection
     from statecfg.store.database import Store
     from statecfg.store.hosts import HostRecord
-    from statecfg.store.lock import Lock
+    from statecfg.store.lock import StoreLock
 
 BUDGET = 120.0  # seconds for all hooks of one event
 WAIT = 1800.0  # seconds that a host waits for the lock: hooks of other hosts must not fail it
@@ -41,11 +41,11 @@ def everywhere(pattern: str, host: str) -> bool:
     """Return whether a pattern selects a host by its name alone, without an inventory."""
     from statecfg.playbook import host_patterns
 
-    chosen, _ = host_patterns.match(pattern, host_patterns.Names([host], {}), "hosts")
+    chosen, _ = host_patterns.match(pattern, host_patterns.SelectableNames([host], {}), "hosts")
     return host in chosen
 
 
-class Engine:
+class HookEngine:
     """Runs exec hooks.
 
     The effects and the end of a call are stored in one transaction. If an engine is killed during a call, the call is
@@ -191,13 +191,13 @@ class Engine:
         node = hook_input.get("node")
         return Queued(0, self.hooks.find(name), event, node["id"] if node else None, hook_input, playbook)
 
-    def _now(self, lock: Lock, item: Queued, deadline: float | None, keep: frozenset[str]) -> Judged | None:
+    def _now(self, lock: StoreLock, item: Queued, deadline: float | None, keep: frozenset[str]) -> Judged | None:
         if self.caller.ready(item) == (None, None):
             return None
         return self.caller.call(lock, item, deadline, keep)
 
     @contextlib.contextmanager
-    def _alone(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Lock]:
+    def _alone(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[StoreLock]:
         if run.RUNNING in os.environ:
             raise Busy(
                 "a running hook started this command, and hooks run one at a time",
@@ -207,7 +207,7 @@ class Engine:
             yield lock
 
     @contextlib.contextmanager
-    def _locked(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Lock]:
+    def _locked(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[StoreLock]:
         """Hold the lock. First end the programs that a killed engine left running."""
         with self.lock.hold(wait, stopped) as lock:
             run.end_left(self.store.label)
@@ -217,7 +217,7 @@ class Engine:
         return (not spec.events or event in spec.events) and (spec.hosts is None or self.within(spec.hosts, host))
 
 
-def of_project(project: Project, store: Store, inventory: Inventory | None = None) -> Engine:
+def of_project(project: Project, store: Store, inventory: Inventory | None = None) -> HookEngine:
     """Return the engine of a project, with its settings.
 
     :param inventory: selects hosts; by default the project's inventory
@@ -227,7 +227,7 @@ def of_project(project: Project, store: Store, inventory: Inventory | None = Non
     keep = {"input": settings.hooks.store_hook_input, "output": settings.hooks.store_hook_output}
     kept = frozenset(name for name, wanted in keep.items() if wanted)
     within = selecting(dialects.inventory(project) if inventory is None else inventory)
-    return Engine(store, types.of_project(project), within, types.execution_path(project), kept)
+    return HookEngine(store, types.of_project(project), within, types.execution_path(project), kept)
 
 
 def selecting(inventory: Inventory) -> Within:

@@ -19,7 +19,7 @@ _HARDWARE = {
 }
 
 
-class HookInput(TypedDict):
+class HookDescription(TypedDict):
     """A program's input about its hook. `cause` is the event."""
 
     id: int
@@ -52,7 +52,7 @@ def policy(playbook: str, bound: int) -> Policy:
     return {"id": playbook, "name": playbook, "enabled": True, "tags": [], "nodes": {"count": bound}}
 
 
-def hook(object: HookObject, event: str) -> HookInput:
+def hook(object: HookObject, event: str) -> HookDescription:
     """Return a program's input about its hook."""
     return {
         "id": object.id,

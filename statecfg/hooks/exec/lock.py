@@ -13,7 +13,7 @@ from statecfg.store import Busy, locks
 
 if TYPE_CHECKING:
     from statecfg.store.database import Store
-    from statecfg.store.lock import Lock
+    from statecfg.store.lock import StoreLock
 
 RUN = "hooks"
 NEXT = "hooks-next"  # its holder gets the lock next, so that the last holder can't take it again and again
@@ -35,7 +35,7 @@ class HookLock:
         self.moved = threading.Condition()
 
     @contextlib.contextmanager
-    def hold(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[Lock]:
+    def hold(self, wait: float, stopped: Callable[[], bool] = never) -> Iterator[StoreLock]:
         """Hold the lock against all threads and processes.
 
         :param wait: seconds
@@ -70,7 +70,7 @@ class HookLock:
                 self.moved.wait(min(LOOK, max(end - time.monotonic(), 0.001)))
 
     @contextlib.contextmanager
-    def _lock(self, name: str, end: float, stopped: Callable[[], bool]) -> Iterator[Lock]:
+    def _lock(self, name: str, end: float, stopped: Callable[[], bool]) -> Iterator[StoreLock]:
         with contextlib.ExitStack() as stack:
             while True:
                 left = end - time.monotonic()

@@ -27,7 +27,7 @@ SLOT = 0.34  # seconds: the first wait between two attempts; each further wait i
 LONGEST_WAIT = 30.0
 
 
-class Call(TypedDict):
+class HookCall(TypedDict):
     """A hook that is called for an event, as in reports. `name` is the resource; None or "" for the host as a whole."""
 
     hook: str
@@ -36,7 +36,7 @@ class Call(TypedDict):
     where: str
 
 
-class Fired(Call):
+class Fired(HookCall):
     """A hook that was called, as in reports."""
 
     status: str

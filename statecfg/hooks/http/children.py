@@ -23,7 +23,7 @@ from statecfg.remote.graph.nodetype import OPTIONS
 API_VERSION = "statecfg/v1"
 
 
-class Metadata(TypedDict):
+class ChildMetadata(TypedDict):
     """The metadata of a child: the node's name, and its tags as labels."""
 
     name: str
@@ -35,7 +35,7 @@ class Child(TypedDict):
 
     apiVersion: str
     kind: str
-    metadata: Metadata
+    metadata: ChildMetadata
     spec: Mapping[str, Any]
     requires: list[str]
     restartOn: NotRequired[list[str]]
@@ -55,7 +55,7 @@ def child_kind(type_name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in type_name.replace("-", "_").split("_"))
 
 
-class Children:
+class HookChildren:
     """The nodes that one hook receives, and the graph of the nodes that it returns.
 
     :param graph: the host's graph

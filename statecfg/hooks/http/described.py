@@ -9,7 +9,7 @@ from typing import Any, NotRequired, TypedDict
 
 from statecfg.graph.graph import Graph
 from statecfg.hooks.http import conditions
-from statecfg.hooks.http.children import API_VERSION, Child, Children
+from statecfg.hooks.http.children import API_VERSION, Child, HookChildren
 from statecfg.hooks.http.held import MARKERS
 from statecfg.hooks.registration.model import Registration, Selector
 from statecfg.store import hosts
@@ -17,7 +17,7 @@ from statecfg.store.database import Store
 from statecfg.store.objects import Reconciled
 
 
-class Metadata(TypedDict):
+class ObjectMetadata(TypedDict):
     """The metadata of a Kubernetes object. `name` is the host, `namespace` the playbook, `labels` the host's tags."""
 
     name: str
@@ -35,7 +35,7 @@ class Described(TypedDict):
 
     apiVersion: str
     kind: str
-    metadata: Metadata
+    metadata: ObjectMetadata
     spec: Mapping[str, Any]
     status: Mapping[str, Any]
 
@@ -43,7 +43,7 @@ class Described(TypedDict):
 def described(store: Store, object: Reconciled) -> Described:
     """Return the object of a request: the playbook on the host with its status."""
     record = hosts.get(store, object.host)
-    metadata: Metadata = {
+    metadata: ObjectMetadata = {
         "name": object.host,
         "namespace": object.playbook,
         "labels": dict.fromkeys(record.tags if record is not None else (), ""),
@@ -68,7 +68,7 @@ def described(store: Store, object: Reconciled) -> Described:
 
 def digest(spec: Mapping[str, Any], graph: Graph, secrets: Mapping[str, str]) -> str:
     """Return the SHA-256 of a definition: its spec and all of its nodes."""
-    children = Children(graph, Registration("", (), Selector()), secrets)
+    children = HookChildren(graph, Registration("", (), Selector()), secrets)
     text = json.dumps([spec, children.sent], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

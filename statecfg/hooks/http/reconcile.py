@@ -20,7 +20,7 @@ from statecfg.graph.graph import Graph
 from statecfg.hooks.http import conditions
 from statecfg.hooks.http.asking import Asking, Fired, fired, http_of
 from statecfg.hooks.http.calls import FINALIZE, PRE_RECONCILE, Failure, Reply
-from statecfg.hooks.http.children import Children
+from statecfg.hooks.http.children import HookChildren
 from statecfg.hooks.http.described import digest
 from statecfg.hooks.http.held import Held
 from statecfg.hooks.registration import files
@@ -142,7 +142,7 @@ class Reconciler:
     def _reshaped(
         self, hook: Registration, object: Reconciled, graph: Graph, secrets: Mapping[str, str], types: Sequence[str]
     ) -> tuple[Reconciled, Graph]:
-        children = Children(graph, hook, secrets)
+        children = HookChildren(graph, hook, secrets)
         reply, attempts = self.asking.ask(hook, PRE_RECONCILE, object, children.sent, secrets)
         if reply.error is None:
             object = self._with_status(object, reply, types)

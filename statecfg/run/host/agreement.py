@@ -8,26 +8,26 @@ from typing import Any
 
 from statecfg.remote.graph.names import HostStatus
 from statecfg.run.host import frames
-from statecfg.run.report_model import Error, HostData
+from statecfg.run.report_model import HostData, HostError
 
-_HELD: Error = {
+_HELD: HostError = {
     "summary": "another run has locked this host",
     "detail": "",
     "hint": "Wait until it ends, or use --lock-timeout SECONDS.",
 }
-_REBOOTS: Error = {
+_REBOOTS: HostError = {
     "summary": "another run reboots this host, and has reserved it until it continues",
     "detail": "",
     "hint": "Wait until it ends, or use --lock-timeout SECONDS. If the controller of that run is gone, delete the file"
     " `lock` in the state directory of the host: /var/lib/statecfg/lock for root.",
 }
-_STALE: Error = {
+_STALE: HostError = {
     "summary": "its plan has changed; nothing was applied",
     "detail": "",
     "hint": "Plan again, review the new plan, and apply it.",
 }
-_REFUSED: Error = {"summary": "", "detail": "Nothing was changed on this host.", "hint": ""}
-CANCELLED: Error = {"summary": "not started: the run was stopped first", "detail": "", "hint": ""}
+_REFUSED: HostError = {"summary": "", "detail": "Nothing was changed on this host.", "hint": ""}
+CANCELLED: HostError = {"summary": "not started: the run was stopped first", "detail": "", "hint": ""}
 COMPARED = {"hooks": "hooks", "owed": "owed restarts"}  # part of a plan without fingerprints → its name in messages
 
 
@@ -58,7 +58,7 @@ class Agreement:
         return self.declined is not None
 
 
-def error(end: frames.EndFrame, holder: Mapping[str, Any]) -> Error | None:
+def error(end: frames.EndFrame, holder: Mapping[str, Any]) -> HostError | None:
     """Return the error that the `end` frame of a host describes, None if there is none.
 
     :param holder: who holds the lock of the host

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from statecfg.run.awaited import Refused
+from statecfg.run.awaited import RefusedHost
 from statecfg.run.host.actions import TellFacts
 from statecfg.run.host.events import Unjoined
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from statecfg.run.awaited import Awaited
     from statecfg.run.job import Job
 
-    Step = Mapping[str, Any] | Job | Refused  # a request for more facts, the completed job, or why there is none
+    Step = Mapping[str, Any] | Job | RefusedHost  # a request for more facts, the completed job, or why there is none
 
 WAIT = 0.5  # seconds; a wait without timeout would delay Ctrl-C
 

@@ -12,7 +12,7 @@ from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.events import RunEvent
 from statecfg.remote.graph.names import HostStatus, Mode
 from statecfg.remote.wire import frames as wire
-from statecfg.run.awaited import Refused
+from statecfg.run.awaited import RefusedHost
 from statecfg.run.bundle import build, command, modules_of
 from statecfg.run.host import actions, heartbeats, rebooted, repeated
 from statecfg.run.host.barrier import Barrier
@@ -24,13 +24,13 @@ from statecfg.run.host.host_key import HOST_KEY, OTHER_HOST, OtherHost, other_ke
 from statecfg.run.host.new_login import aside
 from statecfg.run.host.outbox import Outbox
 from statecfg.run.host.report import Emit
-from statecfg.run.host.request import Request
+from statecfg.run.host.request import HostRequest
 from statecfg.run.host.sender import Sender
 from statecfg.run.host.session import HostSession
-from statecfg.run.host.state import State
+from statecfg.run.host.state import SessionState
 from statecfg.run.job import Job
-from statecfg.run.report_model import Error, HostData
-from statecfg.transport import Connection, Stream, TransportError
+from statecfg.run.report_model import HostData, HostError
+from statecfg.transport import HostConnection, Stream, TransportError
 from statecfg.transport.become import open_become
 
 Json = Mapping[str, Any]  # of reports, and of the frames of hooks and units
@@ -54,7 +54,7 @@ class HostDriver:
     """
 
     def __init__(
-        self, request: Request, emit: Emit, late: Callable[[], Late], gate_pass: Pass, cancel: threading.Event
+        self, request: HostRequest, emit: Emit, late: Callable[[], Late], gate_pass: Pass, cancel: threading.Event
     ) -> None:
         self.emit, self.late, self.cancel = emit, late, cancel
         self.session = HostSession(request, emit, decoding=_DECODING)
@@ -63,7 +63,7 @@ class HostDriver:
         self.events: Events | None = None
         self.outbox: Outbox | None = None
         self.address = ""
-        self.interrupted: str | None = None  # why the session must be repeated; see `repeated.Driver`
+        self.interrupted: str | None = None  # why the session must be repeated; see `RepeatDriver`
         self.over = threading.Event()
         self.told = False  # whether `finished` was emitted, which happens once
 
@@ -114,7 +114,7 @@ class HostDriver:
             self._emit_finished()
         return True
 
-    def ask(self, request: Request) -> Json:
+    def ask(self, request: HostRequest) -> Json:
         """Return the report of another request to the host, which is not part of the run's events."""
         late: Late = (request.definition, request.more, None)
         own = Pass(Slots(1, 0, self.gate_pass.slots.pace), None, Barrier(None, ()))
@@ -199,7 +199,7 @@ class HostDriver:
         finally:
             connection.close()
 
-    def _open(self, connection: Connection) -> Stream:
+    def _open(self, connection: HostConnection) -> Stream:
         become, argv = self.session.request.become, command(self.session.request.host.python)
         return open_become(connection, argv, become, wire.GREETING) if become else connection.open(argv)
 
@@ -251,7 +251,7 @@ class HostDriver:
                     if isinstance(action, actions.ResultReceived):
                         return
                     self._do(action, sender)
-            if self.session.state is State.TOLD_FACTS and sender.cut is None and not self._define(sender):
+            if self.session.state is SessionState.TOLD_FACTS and sender.cut is None and not self._define(sender):
                 return
             sender.check(self.session.deadlines.heard)
             with self.lock:
@@ -266,8 +266,8 @@ class HostDriver:
         if not self.gate_pass.barrier.ready(self.host) or not self.gate_pass.enter():
             return True
         step = self.gate_pass.barrier.step(self.host)
-        if isinstance(step, Refused):
-            error: Error = {"summary": step.summary, "detail": step.detail, "hint": step.hint}
+        if isinstance(step, RefusedHost):
+            error: HostError = {"summary": step.summary, "detail": step.detail, "hint": step.hint}
             self.session.refuse(HostStatus.FAILED, error)
             return False
         if isinstance(step, Job):
@@ -315,7 +315,7 @@ class HostDriver:
             case actions.PlanReceived():
                 if self.events is not None:
                     self.events.planned(self.host, self.report)
-                if self.session.state is State.WAITING:  # otherwise the end follows at once
+                if self.session.state is SessionState.WAITING:  # otherwise the end follows at once
                     self._stay(self.gate_pass.wait())
 
     def _stay(self, stays: bool) -> None:
@@ -329,7 +329,7 @@ class HostDriver:
         """Tell the host that the user stops the run, or whether it may apply its plan."""
         if self.outbox is not None and self.outbox.cut is not None:
             sender.break_off(self.outbox.cut)
-        waits = self.session.state is State.WAITING and sender.cut is None
+        waits = self.session.state is SessionState.WAITING and sender.cut is None
         if self.cancel.is_set() and not waits:
             data = self.session.cancel()
             if data:

@@ -28,7 +28,7 @@ _NOT_KEPT = (
 HOOKS = "Change the shell's start-up files on the host: they must print nothing in a session without a terminal."
 
 
-class Decoder(wire.Decoder):
+class HostDecoder(wire.Decoder):
     """Decodes the frames of a host that an attacker may control."""
 
     def weigh(self, header: bytes) -> None:
@@ -63,7 +63,7 @@ class FrameReader:
         decoding: AbstractContextManager[Any],
     ) -> None:
         self.read, self.decoding = read, decoding
-        self.decoder = Decoder()
+        self.decoder = HostDecoder()
         self.noise = bytearray()  # what the login shell printed
         self.greeting = wire.GREETING + nonce.encode() + b"\n"
         self.greeted = False

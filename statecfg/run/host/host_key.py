@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from statecfg.remote.graph.errors import StatecfgError
-from statecfg.run.report_model import Error
+from statecfg.run.report_model import HostError
 
 HOST_KEY = "host key"  # a difference between host keys begins with this
-OTHER_HOST: Error = {
+OTHER_HOST: HostError = {
     "summary": "this is not the host of the plan; nothing was changed",
     "detail": "Its host key differs.",
     "hint": "If the host was reinstalled, plan again, review the plan, and apply it.",

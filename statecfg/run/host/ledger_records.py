@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from statecfg.run.strict import Strict
 
 
-class PastAction(Strict):
+class EarlierAction(Strict):
     """An action of an earlier run, from the host's ledger."""
 
     node: str
@@ -28,7 +28,7 @@ class Past(Strict):
     summary: Mapping[str, int]
     ended: float | None = None
     outcomes: Mapping[str, str] | None = None
-    actions: tuple[PastAction, ...] | None = None
+    actions: tuple[EarlierAction, ...] | None = None
 
 
 class ManagedResource(Strict):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from statecfg.remote.graph.names import ActionStatus, Outcome
-from statecfg.run.host.plan import HostPlan
+from statecfg.run.host.plan import HostNodes
 from statecfg.run.host.progress import SHUTDOWN_FIRST, Begun, HostProgress
 from statecfg.run.report_model import Action, Node
 
 LOST = "not started: the connection was lost"
 
 
-def nothing_begun(plan: HostPlan, why: str) -> None:
+def nothing_begun(plan: HostNodes, why: str) -> None:
     """Mark the nodes of a plan that was not applied as skipped.
 
     :param why: the reason, in words

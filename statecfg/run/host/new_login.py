@@ -11,7 +11,7 @@ from statecfg.transport import (
     LOCAL,
     AuthenticationFailed,
     BecomeFailed,
-    Connection,
+    HostConnection,
     HostKeyRejected,
     Target,
     TransportError,
@@ -28,7 +28,7 @@ def by_ssh(target: Target) -> bool:
 
 
 def aside(
-    connect: Callable[[], Connection],
+    connect: Callable[[], HostConnection],
     argv: Sequence[str],
     become: Become | None,
     answer: Callable[[str], None],
@@ -46,7 +46,7 @@ def aside(
 
 
 def try_login(
-    connect: Callable[[], Connection], argv: Sequence[str], become: Become | None, seconds: float = WAIT
+    connect: Callable[[], HostConnection], argv: Sequence[str], become: Become | None, seconds: float = WAIT
 ) -> str:
     """Log in again, and start a program.
 
@@ -70,7 +70,7 @@ def try_login(
             time.sleep(PAUSE)
 
 
-def _once(connect: Callable[[], Connection], argv: Sequence[str], become: Become | None, deadline: float) -> str:
+def _once(connect: Callable[[], HostConnection], argv: Sequence[str], become: Become | None, deadline: float) -> str:
     connection = connect()
     try:
         stream = open_become(connection, argv, become, wire.GREETING) if become else connection.open(argv)

@@ -16,7 +16,7 @@ PARTS = ("removals", "layers", "left")  # of a plan, in the order in which a hos
 MOST = 250_000  # maximum number of orphans of one host
 
 
-class HostPlan:
+class HostNodes:
     """The nodes of one host: first as planned, later with their outcomes.
 
     :param mode: one of `Mode`

@@ -8,7 +8,7 @@ from typing import Any, NotRequired, TypedDict
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.run.host import frames
 from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
-from statecfg.run.host.plan import HostPlan
+from statecfg.run.host.plan import HostNodes
 from statecfg.run.report_model import Node
 
 
@@ -30,7 +30,7 @@ class HostProgress:
     :param plan: the plan whose nodes receive the outcomes
     """
 
-    def __init__(self, plan: HostPlan) -> None:
+    def __init__(self, plan: HostNodes) -> None:
         self.plan = plan
         self.begun: dict[str, dict[int, Begun]] = {}  # node → index → action; equal actions share their map
         self._actions: dict[tuple[str, str, str | None], Begun] = {}

@@ -12,7 +12,7 @@ from statecfg.run.host.absence import ABSENT, Absence
 from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.report import Emit
 from statecfg.run.host.session import HostSession
-from statecfg.run.host.state import AWAY, State
+from statecfg.run.host.state import AWAY, SessionState
 from statecfg.run.report_model import HostData
 from statecfg.transport import AuthenticationFailed, HostKeyRejected, TransportError
 
@@ -21,7 +21,7 @@ REFUSALS = 3  # refused logins until statecfg gives up: a booting host may refus
 AFTER_REFUSAL = 10.0  # seconds until the next attempt
 
 
-class Driver(Protocol):
+class RebootDriver(Protocol):
     """The driver of one host."""
 
     session: HostSession
@@ -32,7 +32,7 @@ class Driver(Protocol):
     def report(self) -> HostData: ...
 
 
-def through(driver: Driver, connect: Callable[..., None]) -> None:
+def through(driver: RebootDriver, connect: Callable[..., None]) -> None:
     """Run a session to its end, with a new connection after each reboot of the host.
 
     :param connect: connects and runs the session until its end, or until the host reboots; its argument tells whether
@@ -43,13 +43,13 @@ def through(driver: Driver, connect: Callable[..., None]) -> None:
         connect()
         return
     except (TransportError, Broken) as problem:
-        if driver.session.state is not State.REBOOTING or problem.hint == SUSPICIOUS:
+        if driver.session.state is not SessionState.REBOOTING or problem.hint == SUSPICIOUS:
             raise
     while not _again(driver, connect):
         pass
 
 
-def _again(driver: Driver, connect: Callable[..., None]) -> bool:
+def _again(driver: RebootDriver, connect: Callable[..., None]) -> bool:
     """Connect to a host until it continues its run; return whether the session has ended, not with another reboot.
 
     :raises Broken: if it is not up in time, or the user stops the run
@@ -69,7 +69,7 @@ def _again(driver: Driver, connect: Callable[..., None]) -> bool:
         except HostKeyRejected:
             raise
         except (TransportError, Broken) as problem:
-            if driver.session.absence is not absence and driver.session.state is State.REBOOTING:
+            if driver.session.absence is not absence and driver.session.state is SessionState.REBOOTING:
                 return False  # it has come back, and reboots once more
             if driver.session.state not in AWAY or problem.hint == SUSPICIOUS:
                 raise
@@ -82,5 +82,5 @@ def _again(driver: Driver, connect: Callable[..., None]) -> bool:
             raise Broken(f"the host did not come back within {absence.seconds:g} s after its reboot: {why}", ABSENT)
 
 
-def _tell(driver: Driver, absence: Absence, text: str) -> None:
+def _tell(driver: RebootDriver, absence: Absence, text: str) -> None:
     driver.emit(RunEvent.OUTPUT, {"node": absence.node, "stream": "out", "text": text + "\n"})

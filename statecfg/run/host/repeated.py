@@ -13,15 +13,15 @@ from typing import Any, Protocol
 from statecfg.playbook.compile import Definition
 from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import HostStatus, Mode
-from statecfg.run.awaited import Refused
+from statecfg.run.awaited import RefusedHost
 from statecfg.run.bundle import build, first_parts
 from statecfg.run.host.code import needed
 from statecfg.run.host.events import Late, Unjoined
 from statecfg.run.host.gate import Pass
 from statecfg.run.host.report import Emit
-from statecfg.run.host.request import Request
+from statecfg.run.host.request import HostRequest
 from statecfg.run.host.session import HostSession
-from statecfg.run.host.state import State
+from statecfg.run.host.state import SessionState
 from statecfg.run.job import Job
 from statecfg.transport import WorkerLost
 
@@ -32,7 +32,7 @@ class Disconnected(StatecfgError):
     """Too many hosts wait, so this one waits without a connection."""
 
 
-class Driver(Protocol):
+class RepeatDriver(Protocol):
     """The driver of one host.
 
     :ivar interrupted: why the session must be repeated, "" if no warning is necessary; None for the first session
@@ -45,11 +45,11 @@ class Driver(Protocol):
     gate_pass: Pass
     interrupted: str | None
 
-    def ask(self, request: Request) -> Mapping[str, Any]:
+    def ask(self, request: HostRequest) -> Mapping[str, Any]:
         """Return the report of another request to the host."""
 
 
-def through(driver: Driver, session: Callable[[], None]) -> bool:
+def through(driver: RepeatDriver, session: Callable[[], None]) -> bool:
     """Run a session.
 
     If its worker is lost, the session can be repeated through another worker before the host was told to apply its
@@ -76,30 +76,30 @@ def through(driver: Driver, session: Callable[[], None]) -> bool:
     return False
 
 
-def ready(driver: Driver) -> bool:
+def ready(driver: RepeatDriver) -> bool:
     """Return whether a host that must be repeated has something to do, or its session ends."""
     session, request = driver.session, driver.session.request
     try:
         if driver.cancel.is_set():
             return True
-        if session.state is State.TOLD_FACTS:
+        if session.state is SessionState.TOLD_FACTS:
             return driver.gate_pass.barrier.ready(request.host.name)
-        if session.state is State.WAITING:
+        if session.state is SessionState.WAITING:
             return driver.gate_pass.answer is not None
         return request.waits_for_facts or request.order.mode not in Mode.ACTING or driver.gate_pass.barrier.open()
     except Unjoined:
         return True
 
 
-def _untouched(driver: Driver) -> bool:
+def _untouched(driver: RepeatDriver) -> bool:
     """Return whether certainly no action of this run has started on the host."""
     report, request = driver.session.report, driver.session.request
     if not report.acting:
         return True
-    if report.state is not State.ACTING or report.progress.begun or request.has_units:
+    if report.state is not SessionState.ACTING or report.progress.begun or request.has_units:
         return False
     history = {"run": request.order.run, "limit": 1, "settled": STOPS}
-    question = Request(
+    question = HostRequest(
         request.host, Definition([]), request.playbook, build(()), replace(request.order, mode=Mode.HISTORY),
         more={"history": history}, peer=report.data["peer"], first_parts=first_parts(Mode.HISTORY, False),
     )  # fmt: skip
@@ -107,7 +107,7 @@ def _untouched(driver: Driver) -> bool:
     return answer["status"] == HostStatus.OK and answer.get("history") == []
 
 
-def _renew(driver: Driver, why: str) -> bool:
+def _renew(driver: RepeatDriver, why: str) -> bool:
     """Give the driver a new session.
 
     :param why: a warning for the user, "" for none
@@ -115,9 +115,9 @@ def _renew(driver: Driver, why: str) -> bool:
     :raises Unjoined: the run has ended because another definition is wrong
     """
     old = driver.session
-    if old.state is State.TOLD_FACTS:
+    if old.state is SessionState.TOLD_FACTS:
         step = driver.gate_pass.barrier.step(old.request.host.name)
-        if isinstance(step, Refused):
+        if isinstance(step, RefusedHost):
             old.refuse(HostStatus.FAILED, {"summary": step.summary, "detail": step.detail, "hint": step.hint})
             return False
         if isinstance(step, Job):
@@ -125,7 +125,7 @@ def _renew(driver: Driver, why: str) -> bool:
             list(old.define(step.definition, step.differs, code))
         else:
             old.ask(step)
-    elif old.state is State.WAITING and driver.gate_pass.answer is False:
+    elif old.state is SessionState.WAITING and driver.gate_pass.answer is False:
         old.report.decline()
         return False
     request = old.request

@@ -17,9 +17,9 @@ from statecfg.remote.wire.frames import PROTOCOL
 from statecfg.run.host import agreement, frames, lost
 from statecfg.run.host.agreement import Agreement
 from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
-from statecfg.run.host.plan import HostPlan
+from statecfg.run.host.plan import HostNodes
 from statecfg.run.host.progress import HostProgress
-from statecfg.run.host.state import ACTING, PLANNED, State
+from statecfg.run.host.state import ACTING, PLANNED, SessionState
 from statecfg.run.report_model import HostData
 from statecfg.run.strict import Invalid
 
@@ -44,7 +44,7 @@ class HostReport:
 
     def __init__(self, definition: Definition, mode: str, emit: Emit) -> None:
         self.mode, self.emit = mode, emit
-        self.state = State.CONNECTING
+        self.state = SessionState.CONNECTING
         self.logins = 0
         self.reboots: list[str] = []  # the nodes that asked for a reboot
         self.kept: list[str] = []  # what the host continues with after the reboot
@@ -64,7 +64,7 @@ class HostReport:
 
     def define(self, definition: Definition) -> None:
         """Set the definition whose plan the host makes."""
-        self.plan = HostPlan(definition, self.mode)
+        self.plan = HostNodes(definition, self.mode)
         self.progress = HostProgress(self.plan)
         self.data["layers"] = self.plan.layers
         if self.mode not in Mode.ASKING:
@@ -102,7 +102,7 @@ class HostReport:
 
     def go(self, yes: bool) -> None:
         """Note whether the host got permission to apply its plan."""
-        self.state = State.ACTING if yes else State.DECLINED
+        self.state = SessionState.ACTING if yes else SessionState.DECLINED
 
     def decline(self) -> None:
         """Report that the plan of a host that has no connection was declined."""
@@ -126,11 +126,11 @@ class HostReport:
     def _hello(self, frame: frames.HelloFrame) -> None:
         if frame.protocol != PROTOCOL:
             raise Broken(f"its executor uses protocol {frame.protocol}; this statecfg uses {PROTOCOL}", SUSPICIOUS)
-        if self.state is State.CONNECTING:
-            self.state = State.PLANNING
+        if self.state is SessionState.CONNECTING:
+            self.state = SessionState.PLANNING
 
     def _facts(self, frame: frames.FactsFrame) -> None:
-        if self.state is not State.PLANNING or {*frame.values, *frame.failed} != self.asked or not self.asked:
+        if self.state is not SessionState.PLANNING or {*frame.values, *frame.failed} != self.asked or not self.asked:
             raise Broken("it sends facts that were not requested", SUSPICIOUS)
         wrong = next(filter(None, (wrong_fact(name, value) for name, value in frame.values.items())), "")
         if wrong:
@@ -139,18 +139,18 @@ class HostReport:
         if self.mode == Mode.FACTS:
             self.data["collected"] = {"values": dict(frame.values), "failed": dict(frame.failed)}
         else:
-            self.state = State.TOLD_FACTS
+            self.state = SessionState.TOLD_FACTS
 
     def _planned(self, frame: frames.PlannedFrame) -> None:
-        if self.state in PLANNED or self.state is State.TOLD_FACTS or self.asked:
+        if self.state in PLANNED or self.state is SessionState.TOLD_FACTS or self.asked:
             raise Broken("it planned a layer that is not part of this run", SUSPICIOUS)
         self.plan.take(frame)
 
     def _plan(self, frame: frames.PlanFrame) -> None:
-        if self.state in PLANNED or self.state is State.TOLD_FACTS or self.asked:
+        if self.state in PLANNED or self.state is SessionState.TOLD_FACTS or self.asked:
             raise Broken("it planned twice", SUSPICIOUS)
         self.plan.complete()
-        self.state = State.WAITING if frame.waits and self.mode in Mode.ACTING else State.PLANNED
+        self.state = SessionState.WAITING if frame.waits and self.mode in Mode.ACTING else SessionState.PLANNED
         fields = frame.to_json()
         self.data["owed"] = fields.get("owed", [])
         self._take(fields, "hooks", "facts", "ledger")
@@ -162,7 +162,7 @@ class HostReport:
     # Acting
 
     def _may_act(self) -> None:
-        if not self.acting or self.state is State.RETURNING:
+        if not self.acting or self.state is SessionState.RETURNING:
             raise Broken("it acts without permission", SUSPICIOUS)
 
     def _items(self, frame: frames.ItemsFrame) -> None:
@@ -178,8 +178,8 @@ class HostReport:
         if frame.event == "started":
             self.emit(RunEvent.ACTION_STARTED, data)
         else:
-            if self.state is State.REBOOTING:  # the host could not reboot, and continues
-                self.state = State.ACTING
+            if self.state is SessionState.REBOOTING:  # the host could not reboot, and continues
+                self.state = SessionState.ACTING
             self.emit(RunEvent.ACTION_FINISHED, {**data, "status": frame.status, "reason": frame.reason or None})
 
     def _actions(self, frame: frames.ActionsFrame) -> None:
@@ -220,7 +220,7 @@ class HostReport:
         self._may_act()
         begun = self.progress.begun.get(self.plan.checked_name(frame.node), {})
         asking = [action.get("op") for action in begun.values() if action["status"] == ActionStatus.UNKNOWN]
-        if asking != ["reboot"] or self.state is not State.ACTING or frame.node in self.reboots:
+        if asking != ["reboot"] or self.state is not SessionState.ACTING or frame.node in self.reboots:
             raise Broken(f"it reboots for {quoted(frame.node)}, which did not start that", SUSPICIOUS)
         if not 0 < frame.seconds <= LONGEST_BOOT or not frame.boot:
             raise Broken(f"it wants to reboot for {frame.seconds:g} s", SUSPICIOUS)
@@ -228,12 +228,12 @@ class HostReport:
 
     def _resumed(self, frame: frames.ResumedFrame) -> None:
         """Process the message that the host continues its run."""
-        if self.state is not State.RETURNING:
+        if self.state is not SessionState.RETURNING:
             raise Broken("it continues a run that has not stopped", SUSPICIOUS)
-        self.state, self.kept = State.ACTING, []
+        self.state, self.kept = SessionState.ACTING, []
 
     def _phase(self, frame: frames.UnitsFrame) -> None:
-        self.state = State.SERVING_UNITS
+        self.state = SessionState.SERVING_UNITS
 
     # Hooks
 
@@ -317,7 +317,7 @@ class HostReport:
             (was_locked and (planned or end.holder is None), "it planned, but another run has locked the host"),
             (was_refused and (begun or not refused), "it refused the plan, but it acted or gives no reason"),
             (
-                end.declined and self.state not in (State.WAITING, State.DECLINED),
+                end.declined and self.state not in (SessionState.WAITING, SessionState.DECLINED),
                 "it reports that its plan was declined, but it was not",
             ),
             (end.unchanged and (begun or not changes), "it reports no changes, but it acted"),
@@ -347,7 +347,7 @@ class HostReport:
     def conclude(self) -> None:
         """Finish the report: count the nodes, and list the nodes that are still down after a shutdown-first action."""
         self.data["summary"] = self.count()
-        acted, self.state = self.acting, State.FINISHED
+        acted, self.state = self.acting, SessionState.FINISHED
         if not acted:
             return
         first = [node for layer in self.plan.layers for node in layer if "shutdown_first" in node]

@@ -39,7 +39,7 @@ class CommonRequest:
 
 
 @dataclass(frozen=True)
-class Request:
+class HostRequest:
     """The request to one host.
 
     :param playbook: the name of the owning playbook in the host's ledger
@@ -64,7 +64,7 @@ class Request:
     facts: Mapping[str, Any] | None = None
     first_parts: Sequence[Part] = ()
 
-    def resuming(self, boot: str, bundle: Bundle) -> Request:
+    def resuming(self, boot: str, bundle: Bundle) -> HostRequest:
         """Return the request that continues the run after the host rebooted.
 
         The host plans no removals again, and compares its plan with the earlier one itself.

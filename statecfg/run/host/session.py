@@ -26,11 +26,11 @@ from statecfg.run.host.frame_reader import NODE, FrameReader
 from statecfg.run.host.new_login import by_ssh
 from statecfg.run.host.outgoing import answer_frame
 from statecfg.run.host.report import Emit, HostReport
-from statecfg.run.host.request import Request
-from statecfg.run.host.state import PLANNED, State
+from statecfg.run.host.request import HostRequest
+from statecfg.run.host.state import PLANNED, SessionState
 from statecfg.run.host.supplies import Supplies
 from statecfg.run.host_modules import Module
-from statecfg.run.report_model import Error
+from statecfg.run.report_model import HostError
 
 AGAIN = "Run the command again. The host has recorded its progress, and the next run completes it."
 AGAIN_LATER = "Run the command again later. The resources stay until the hook allows their removal."
@@ -52,7 +52,7 @@ class HostSession:
 
     def __init__(
         self,
-        request: Request,
+        request: HostRequest,
         emit: Emit,
         clock: Callable[[], float] = time.monotonic,
         decoding: AbstractContextManager[Any] | None = None,
@@ -73,7 +73,7 @@ class HostSession:
         self.absence: Absence | None = None  # the newest reboot of the host
 
     @property
-    def state(self) -> State:
+    def state(self) -> SessionState:
         """How far the session has come."""
         return self.report.state
 
@@ -108,7 +108,7 @@ class HostSession:
         self.request = replace(before, definition=definition, more=more, bundle=code.bundle)
         self.deadlines = Deadlines(self.deadlines.clock, self.request.patience, started=True)
         self.report.define(definition)
-        self.report.state, self.defined = State.PLANNING, True
+        self.report.state, self.defined = SessionState.PLANNING, True
         self.reader.room += NODE * definition.packed.count
         yield from definition.packed.frames
         yield self._begin(code.parts)
@@ -116,7 +116,7 @@ class HostSession:
     def ask(self, facts: Mapping[str, Any]) -> bytes:
         """Return the frame that asks the host for more facts."""
         self.request = replace(self.request, facts=facts)
-        self.report.asked, self.report.state = frozenset(facts["names"]), State.PLANNING
+        self.report.asked, self.report.state = frozenset(facts["names"]), SessionState.PLANNING
         self.deadlines.progressed()
         return wire.encode({**facts, "type": "facts"})
 
@@ -168,7 +168,7 @@ class HostSession:
 
     def may_reboot(self) -> bytes:
         """Return the frame that allows the host to reboot."""
-        self.report.state = State.REBOOTING
+        self.report.state = SessionState.REBOOTING
         self.deadlines.progressed()
         return wire.encode({"type": "reboot"})
 
@@ -185,15 +185,15 @@ class HostSession:
         self.deadlines = Deadlines(self.deadlines.clock, request.patience)
         self.supplies = Supplies(self.emit, self.deadlines.clock, request.order.content)
         self.supplies.parts[request.bundle.sha256] = request.bundle
-        self.report.state = State.RETURNING
+        self.report.state = SessionState.RETURNING
         yield from request.opening(self.nonce)
         for text in self.report.kept:
             yield wire.encode({"type": "keep", "text": text})
         yield self._begin(code.parts)
 
     def _answered(self) -> None:
-        if self.state is State.ASKING:
-            self.report.state = State.ACTING
+        if self.state is SessionState.ASKING:
+            self.report.state = SessionState.ACTING
         self.deadlines.progressed()
 
     def tell_units(self, answer: Json) -> bytes:
@@ -204,8 +204,8 @@ class HostSession:
                 about = {"unit": answer["step"]["unit"], "hook": answer["step"]["hook"]}
                 self.emit(RunEvent.UNIT_HOOK, {**about, "status": "started"})
             self.unit_hooks[answer["id"]] = about
-        elif answer["type"] == "units-go" and self.state is State.SERVING_UNITS:
-            self.report.state = State.ACTING
+        elif answer["type"] == "units-go" and self.state is SessionState.SERVING_UNITS:
+            self.report.state = SessionState.ACTING
         self.deadlines.progressed()
         return answer_frame(answer)
 
@@ -246,9 +246,9 @@ class HostSession:
             case frames.HookFrame():
                 yield self._hook(frame)
             case frames.LoginFrame():
-                if not by_ssh(self.request.target) or self.state is not State.ACTING:
+                if not by_ssh(self.request.target) or self.state is not SessionState.ACTING:
                     raise Broken("it requests a login that statecfg can't try", SUSPICIOUS)
-                self.report.state = State.ASKING
+                self.report.state = SessionState.ASKING
                 yield actions.TryLogin()
             case frames.RebootFrame():
                 if not by_ssh(self.request.target):
@@ -257,7 +257,7 @@ class HostSession:
                 yield actions.AllowReboot()
             case frames.BootedFrame():
                 self._booted(frame)
-            case frames.FactsFrame() if self.state is State.TOLD_FACTS:
+            case frames.FactsFrame() if self.state is SessionState.TOLD_FACTS:
                 yield actions.TellFacts(frame.values, frame.failed)
             case frames.PlanFrame():
                 yield actions.PlanReceived()
@@ -271,17 +271,17 @@ class HostSession:
 
         :raises StillUp: if it has not
         """
-        if self.state is not State.RETURNING or self.absence is None:
+        if self.state is not SessionState.RETURNING or self.absence is None:
             raise Broken("it reports its boot ID, without a question", SUSPICIOUS)
         if frame.boot == self.absence.boot:
             raise StillUp("it has not rebooted", AGAIN)
 
     def _hook(self, frame: frames.HookFrame) -> actions.CallHook:
-        if frame.hook not in self.request.hooks or self.state is not State.ACTING:
+        if frame.hook not in self.request.hooks or self.state is not SessionState.ACTING:
             raise Broken("it requests a hook that is not part of this run", SUSPICIOUS)
         if frame.resource.name not in self.report.plan.positions:
             raise Broken("it requests a hook for a resource that is not part of this run", SUSPICIOUS)
-        self.report.state = State.ASKING
+        self.report.state = SessionState.ASKING
         about = {"hook": frame.hook, "event": frame.event, "name": frame.resource.name}
         self.emit(RunEvent.HOOK_STARTED, about)
         return actions.CallHook(frame, about)
@@ -319,8 +319,13 @@ class HostSession:
         :param now: the time until which everything that the host sent has been received; None for the current time
         :raises Broken: if a deadline has passed
         """
-        serving = self.state is State.SERVING_UNITS and not self.unit_hooks
-        if serving or self.state in (State.ASKING, State.WAITING, State.TOLD_FACTS, State.REBOOTING):
+        serving = self.state is SessionState.SERVING_UNITS and not self.unit_hooks
+        if serving or self.state in (
+            SessionState.ASKING,
+            SessionState.WAITING,
+            SessionState.TOLD_FACTS,
+            SessionState.REBOOTING,
+        ):
             self.deadlines.progressed()  # the host waits for the controller
         self.deadlines.check(self.reader.incomplete, "its apply" if self.state in PLANNED else "its plan", now)
 
@@ -353,7 +358,7 @@ class HostSession:
         nothing = "" if acting or self.request.order.mode not in Mode.ACTING else "Nothing was changed."
         self.report.lost(summary, nothing, hint or UNREACHED, heard_all)
 
-    def refuse(self, status: str, error: Error) -> None:
+    def refuse(self, status: str, error: HostError) -> None:
         """Set the status and the error in the report, for a host that is refused or held back.
 
         :param status: one of `HostStatus`
@@ -373,7 +378,7 @@ class HostSession:
         import traceback  # takes time to import
 
         summary, trace = f"statecfg failed: {problem!r}", "".join(traceback.format_exception(problem))
-        if self.state is State.FINISHED:  # the outcomes of the nodes are known
+        if self.state is SessionState.FINISHED:  # the outcomes of the nodes are known
             status = self.report.data["status"]
             status = HostStatus.FAILED if status == HostStatus.OK else status
             self.refuse(status, {"summary": summary, "detail": trace, "hint": BUG})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 
-class State(Enum):
+class SessionState(Enum):
     """How far the session with one host has come."""
 
     CONNECTING = auto()  # the executor has not greeted yet
@@ -22,6 +22,6 @@ class State(Enum):
     FINISHED = auto()
 
 
-AWAY = frozenset({State.REBOOTING, State.RETURNING})
-ACTING = AWAY | {State.ACTING, State.ASKING, State.SERVING_UNITS}
-PLANNED = ACTING | {State.PLANNED, State.WAITING, State.DECLINED}
+AWAY = frozenset({SessionState.REBOOTING, SessionState.RETURNING})
+ACTING = AWAY | {SessionState.ACTING, SessionState.ASKING, SessionState.SERVING_UNITS}
+PLANNED = ACTING | {SessionState.PLANNED, SessionState.WAITING, SessionState.DECLINED}

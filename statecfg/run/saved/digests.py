@@ -36,11 +36,11 @@ def definitions(jobs: Iterable[Job], secrets: Mapping[str, str]) -> dict[str, De
 
     :param secrets: name → value; a name replaces its value before the digests are computed
     """
-    masked = _Masked(secrets)
+    masked = _MaskedDefinitions(secrets)
     return {job.host.name: masked.of(job.definition) for job in jobs}
 
 
-class _Masked:
+class _MaskedDefinitions:
     """Masks secrets in definitions and computes their digests."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:

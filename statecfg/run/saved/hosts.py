@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from statecfg.remote.graph.names import HostStatus
 from statecfg.run.host.host_key import HOST_KEY
 from statecfg.run.options import Expected
-from statecfg.run.report_model import Error, HostData, Node
+from statecfg.run.report_model import HostData, HostError, Node
 from statecfg.run.saved.model import SavedPlan
 
-STALE: Error = {
+STALE: HostError = {
     "summary": "its plan has changed; nothing was applied",
     "detail": "",
     "hint": "Plan again, review the plan, and apply it: statecfg plan PLAYBOOK --out FILE",
@@ -84,7 +84,7 @@ def without_plan(why: str) -> HostData:
 
     :param why: why the plan has none
     """
-    error: Error = {**STALE, "summary": "the saved plan has no usable plan for this host; nothing was applied"}
+    error: HostError = {**STALE, "summary": "the saved plan has no usable plan for this host; nothing was applied"}
     return {"status": HostStatus.REFUSED, "layers": [], "summary": {}, "error": {**error, "detail": why}}
 
 

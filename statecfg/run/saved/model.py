@@ -37,7 +37,7 @@ class Choices(TypedDict):
     ssh_config: NotRequired[str | None]
 
 
-class Input(TypedDict):
+class PlanInput(TypedDict):
     """A file that a plan was made from. `kind` is one of `inputs.CATEGORIES`."""
 
     kind: str
@@ -107,7 +107,7 @@ class SavedPlan(TypedDict):
     salt: str
     executor: str
     choices: Choices
-    inputs: list[Input]
+    inputs: list[PlanInput]
     secrets: dict[str, SecretDigest]
     hosts: dict[str, PlannedHost]
     sha256: NotRequired[str]

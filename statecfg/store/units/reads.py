@@ -13,7 +13,7 @@ from statecfg.store.database import Store
 from statecfg.store.service_tables import service, unit, unit_log
 from statecfg.store.units import relations as unit_relations
 from statecfg.store.units import rows as unit_rows
-from statecfg.store.units.records import LogLine, Settings, UnitError, UnitRelation
+from statecfg.store.units.records import LogLine, Settings, UnitRelation, UnitRequestError
 from statecfg.store.units.relations import unit_name
 from statecfg.store.units.steps import in_relation
 
@@ -27,7 +27,7 @@ def read_in(connection: Connection, unit_id: int, node: Sequence[str], secrets: 
 
     :param node: ["config"], ["leader"], or ["relation", id of the relation, name of a unit]
     :param secrets: option → value, of the service's secret options, which the store does not contain
-    :raises UnitError: the unit does not exist, or is not in that relation
+    :raises UnitRequestError: the unit does not exist, or is not in that relation
     """
     row, service_row = unit_rows.find(connection, unit_id)
     match list(node):
@@ -48,14 +48,14 @@ def _relation_settings(connection: Connection, unit_id: int, relation_id: str, n
     for row in unit_relations.entered(connection, own.relation):
         if unit_name(row.service_name, row.number) == name:
             return dict(row.settings)
-    raise UnitError("NoSuchUnit", f"The relation '{own.name}' has no unit state for '{name}'")
+    raise UnitRequestError("NoSuchUnit", f"The relation '{own.name}' has no unit state for '{name}'")
 
 
 def port_in(connection: Connection, unit_id: int, open: bool, text: str) -> None:
     """Store that a unit opened or closed a port. This is effective even if the hook fails.
 
     :param text: such as "80/tcp". Opening an open port or closing a closed one changes nothing
-    :raises UnitError: the unit does not exist
+    :raises UnitRequestError: the unit does not exist
     """
     row, _ = unit_rows.find(connection, unit_id)
     ports = [port for port in row.ports if port != text or open]
@@ -66,7 +66,7 @@ def port_in(connection: Connection, unit_id: int, open: bool, text: str) -> None
 def status_in(connection: Connection, unit_id: int, status: str, message: str) -> None:
     """Store the status and message of a unit. This is effective even if the hook fails.
 
-    :raises UnitError: the unit does not exist
+    :raises UnitRequestError: the unit does not exist
     """
     row, _ = unit_rows.find(connection, unit_id)
     connection.execute(update(unit).where(unit.c.id == row.id).values(status=status, message=message))
@@ -76,7 +76,7 @@ def log(store: Store, project: str, entries: Iterable[Entry]) -> None:
     """Write output of hooks to the log, line by line. Keep only the newest 10,000 lines of a service.
 
     :param entries: (seconds since 1970, name of the unit, hook, level, text), in order
-    :raises UnitError: the service of an entry does not exist; then nothing is written
+    :raises UnitRequestError: the service of an entry does not exist; then nothing is written
     """
     newest: dict[str, deque[LogLine]] = {}  # by service
     for at, name, hook, level, text in entries:
@@ -88,7 +88,7 @@ def log(store: Store, project: str, entries: Iterable[Entry]) -> None:
         services: dict[str, int] = {row.name: row.id for row in rows}
         unknown = sorted(newest.keys() - services)
         if unknown:
-            raise UnitError("NoSuchUnit", f"service {unknown[0]!r} does not exist")
+            raise UnitRequestError("NoSuchUnit", f"service {unknown[0]!r} does not exist")
         pairs = [(services[service_id], line) for service_id, kept in newest.items() for line in kept]
         pairs.sort(key=lambda pair: pair[1].at)
         if pairs:

@@ -14,18 +14,18 @@ Schema = Mapping[str, Mapping[str, Any]]  # option → {"type", "default", "desc
 End = tuple[str, str]  # service, its name for the relation
 
 
-class Change(TypedDict, total=False):
+class StoredChange(TypedDict, total=False):
     """Changes of a settings node: keys with new values (texts), and keys to delete."""
 
     set: Mapping[str, str]
     delete: Sequence[str]
 
 
-class Changes(TypedDict, total=False):
+class StoredChanges(TypedDict, total=False):
     """Changes that a hook made: relation id → change, and the leader's settings. Stored only if the hook succeeds."""
 
-    relations: Mapping[str, Change]
-    leader: Change
+    relations: Mapping[str, StoredChange]
+    leader: StoredChange
 
 
 class UnitStatus(TypedDict):
@@ -44,7 +44,7 @@ class Goal(TypedDict):
     relations: Mapping[str, Mapping[str, UnitStatus]]
 
 
-class UnitError(StatecfgError):
+class UnitRequestError(StatecfgError):
     """The store refused a request of a unit.
 
     :param code: NoSuchUnit, NotRelationContext or UnitRelationStateNotFound: error codes of the hooks' protocol
@@ -176,7 +176,7 @@ class UnitRow:
 
 
 @dataclass(frozen=True, slots=True)
-class StepRelation:
+class DueRelation:
     """The relation that a hook is about.
 
     :param id: NAME:NUMBER
@@ -242,7 +242,7 @@ class Handled:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitStep:
+class DueStep:
     """A hook that is due for a unit.
 
     :param unit: SERVICE/NUMBER
@@ -263,7 +263,7 @@ class UnitStep:
     hooks: tuple[str, ...]
     timeout: float
     last: bool
-    relation: StepRelation | None
+    relation: DueRelation | None
     now: UnitNow
     around: Surroundings
     handled: Handled

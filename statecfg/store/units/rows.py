@@ -16,9 +16,9 @@ from statecfg.store.units.records import (
     Goal,
     Settings,
     UnitCondition,
-    UnitError,
     UnitNetwork,
     UnitOrigin,
+    UnitRequestError,
     UnitRow,
     UnitStatus,
 )
@@ -31,11 +31,11 @@ SECRET = "secret"  # noqa: S105  # the type of an option whose value is in no st
 def find(connection: Connection, unit_id: int) -> tuple[Row[Any], Row[Any]]:
     """Return the rows of a unit and of its service.
 
-    :raises UnitError: the unit does not exist or is gone
+    :raises UnitRequestError: the unit does not exist or is gone
     """
     row = connection.execute(select(unit).where(unit.c.id == unit_id)).one_or_none()
     if row is None or row.gone:
-        raise UnitError("NoSuchUnit", "the unit is gone")
+        raise UnitRequestError("NoSuchUnit", "the unit is gone")
     return row, connection.execute(select(service).where(service.c.id == row.service)).one()
 
 

@@ -15,14 +15,14 @@ from statecfg.store.service_tables import relation, relation_unit, service, unit
 from statecfg.store.units import relations as unit_relations
 from statecfg.store.units import rows as unit_rows
 from statecfg.store.units.records import (
-    Change,
-    Changes,
+    DueRelation,
+    DueStep,
     Handled,
-    StepRelation,
+    StoredChange,
+    StoredChanges,
     Surroundings,
-    UnitError,
     UnitNow,
-    UnitStep,
+    UnitRequestError,
 )
 from statecfg.store.units.relations import ANSWERED, unit_name
 from statecfg.unit_rules import workflow
@@ -30,11 +30,11 @@ from statecfg.unit_rules.scheduler import MODIFIED, Queue
 from statecfg.unit_rules.workflow import Due, Entered
 
 
-def next_in(connection: Connection, unit_id: int, run: str | None) -> UnitStep | None:
+def next_in(connection: Connection, unit_id: int, run: str | None) -> DueStep | None:
     """Return the hook that is due for a unit; None if no hook is due. Write nothing.
 
     :param run: don't retry hooks that failed in this run; None: retry all failed hooks
-    :raises UnitError: the unit does not exist
+    :raises UnitRequestError: the unit does not exist
     """
     row, service_row = unit_rows.find(connection, unit_id)
     entered = unit_rows.relations_of(connection, unit_id)
@@ -44,11 +44,11 @@ def next_in(connection: Connection, unit_id: int, run: str | None) -> UnitStep |
 
 def _step(
     connection: Connection, row: Row[Any], service_row: Row[Any], entered: Sequence[Entered], due: Due
-) -> UnitStep:
+) -> DueStep:
     about = next((item for item in entered if item.key == due.relation), None)
     others = unit_rows.others(connection, service_row)
     members = {item.key: due.members if item is about else tuple(sorted(item.members)) for item in entered}
-    return UnitStep(
+    return DueStep(
         unit=unit_name(service_row.name, row.number),
         unit_id=row.id,
         service=service_row.name,
@@ -77,8 +77,8 @@ def _step(
     )
 
 
-def _relation(about: Entered, due: Due) -> StepRelation:
-    return StepRelation(
+def _relation(about: Entered, due: Due) -> DueRelation:
+    return DueRelation(
         id=about.id,
         number=int(about.id.rpartition(":")[2]),
         key=about.key,
@@ -92,19 +92,19 @@ def _relation(about: Entered, due: Due) -> StepRelation:
 def over_in(connection: Connection, unit_id: int) -> bool:
     """Return whether a unit is dying and has no hook left to run.
 
-    :raises UnitError: the unit does not exist
+    :raises UnitRequestError: the unit does not exist
     """
     row, service_row = unit_rows.find(connection, unit_id)
     return workflow.over(unit_rows.life(row, service_row), unit_rows.relations_of(connection, unit_id))
 
 
-def commit_in(connection: Connection, step: UnitStep, run: str, changes: Changes, now: float) -> set[int]:
+def commit_in(connection: Connection, step: DueStep, run: str, changes: StoredChanges, now: float) -> set[int]:
     """Store the changes of a successful hook and the new state of its unit; return the units that have new events.
 
     :param run: the run in which the hook succeeded
     :param changes: merged key by key with the current settings
     :param now: seconds since 1970
-    :raises UnitError: the unit does not exist, or is not in a relation whose settings it changed
+    :raises UnitRequestError: the unit does not exist, or is not in a relation whose settings it changed
     """
     row, service_row = unit_rows.find(connection, step.unit_id)
     notified = _write(connection, row, service_row, changes)
@@ -116,12 +116,12 @@ def commit_in(connection: Connection, step: UnitStep, run: str, changes: Changes
     return notified
 
 
-def _hook_type(step: UnitStep) -> str:
+def _hook_type(step: DueStep) -> str:
     """Return the last part of the name of a hook about a relation: joined, changed, departed or broken."""
     return step.hook.rpartition("-")[2]
 
 
-def _write(connection: Connection, row: Row[Any], service_row: Row[Any], changes: Changes) -> set[int]:
+def _write(connection: Connection, row: Row[Any], service_row: Row[Any], changes: StoredChanges) -> set[int]:
     notified: set[int] = set()
     for relation_id, change in sorted(changes.get("relations", {}).items()):
         own = in_relation(connection, row.id, relation_id)
@@ -136,7 +136,7 @@ def _write(connection: Connection, row: Row[Any], service_row: Row[Any], changes
     return notified
 
 
-def merged(settings: dict[str, str], change: Change) -> dict[str, str]:
+def merged(settings: dict[str, str], change: StoredChange) -> dict[str, str]:
     """Return settings with a change applied."""
     gone = set(change.get("delete", ()))
     return {key: value for key, value in {**settings, **change.get("set", {})}.items() if key not in gone}
@@ -146,7 +146,7 @@ def in_relation(connection: Connection, unit_id: int, relation_id: str) -> Row[A
     """Return the row of a unit in a relation, with a column `dying` of the relation.
 
     :param relation_id: id of the relation: NAME:NUMBER
-    :raises UnitError: the unit is not in the relation
+    :raises UnitRequestError: the unit is not in the relation
     """
     name, _, number = relation_id.rpartition(":")
     if number.isascii() and number.isdecimal() and len(number) < 10:
@@ -159,7 +159,7 @@ def in_relation(connection: Connection, unit_id: int, relation_id: str) -> Row[A
         row = connection.execute(own).one_or_none()
         if row is not None:
             return row
-    raise UnitError("UnitRelationStateNotFound", f"The unit is in no relation '{relation_id}'")
+    raise UnitRequestError("UnitRelationStateNotFound", f"The unit is in no relation '{relation_id}'")
 
 
 def _moved(connection: Connection, row: Row[Any], hook: str, handled: Handled, now: float) -> set[int]:
@@ -220,11 +220,11 @@ def _take(connection: Connection, unit_id: int, number: int, remote: str, upto: 
             connection.execute(delete(unit_event).where(same))
 
 
-def fail_in(connection: Connection, step: UnitStep, run: str, error: str, now: float) -> None:
+def fail_in(connection: Connection, step: DueStep, run: str, error: str, now: float) -> None:
     """Store that a hook failed. Discard its changes. Another run retries it, or any run after `service resolved`.
 
     :param error: what went wrong
-    :raises UnitError: the unit does not exist
+    :raises UnitRequestError: the unit does not exist
     """
     row, _ = unit_rows.find(connection, step.unit_id)
     if step.relation is None:
@@ -240,7 +240,7 @@ def fail_in(connection: Connection, step: UnitStep, run: str, error: str, now: f
     connection.execute(update(relation_unit).where(this).values(**about, why=error, tried=run))
 
 
-def endless_in(connection: Connection, step: UnitStep) -> None:
+def endless_in(connection: Connection, step: DueStep) -> None:
     """Store that a unit's hooks in a relation were stopped because they would never end."""
     if step.relation is not None:
         this = and_(relation_unit.c.relation == step.relation.key, relation_unit.c.unit == step.unit_id)
@@ -250,7 +250,7 @@ def endless_in(connection: Connection, step: UnitStep) -> None:
 def gone_in(connection: Connection, unit_id: int, now: float) -> set[int]:
     """Store that a unit is gone; return the notified units. The unit's number is never reused.
 
-    :raises UnitError: the unit does not exist
+    :raises UnitRequestError: the unit does not exist
     """
     unit_rows.find(connection, unit_id)
     connection.execute(update(unit).where(unit.c.id == unit_id).values(gone=True, since=now))
@@ -262,7 +262,7 @@ def resolved_in(connection: Connection, unit_id: int, now: float) -> list[str]:
 
     Later events are still due: new settings or files, further changes of the remote unit.
 
-    :raises UnitError: the unit does not exist
+    :raises UnitRequestError: the unit does not exist
     """
     row, _ = unit_rows.find(connection, unit_id)
     passed = []
@@ -291,7 +291,7 @@ def _passed(connection: Connection, unit_id: int, about: Entered) -> None:
 def again_in(connection: Connection, unit_id: int) -> list[str]:
     """Allow every run to retry the failed hooks of a unit; return these hooks.
 
-    :raises UnitError: the unit does not exist
+    :raises UnitRequestError: the unit does not exist
     """
     row, _ = unit_rows.find(connection, unit_id)
     failed = [workflow.failed_hook(row.error)] if row.error else []

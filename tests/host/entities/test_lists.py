@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.entities.filters import Field, parse
+from statecfg.entities.filters import FilterField, parse
 from statecfg.entities.model import Principal, Query
 from statecfg.entities.problems import ApiError
 from statecfg.store import opened
@@ -175,7 +175,7 @@ def test_lists_contain_only_entities_the_user_may_see(filled: Scene) -> None:
     assert names(filled, Query("name==a"), ANN) == ""
 
 
-FIELDS = {"entity": Field("content", "json"), "name": Field("name")}
+FIELDS = {"entity": FilterField("content", "json"), "name": FilterField("name")}
 
 
 @pytest.mark.parametrize("key", ["entity.a'b", 'entity.a"b', "entity.a b", "entity.a\\b", "entity.ä", "entity.a[0]"])

@@ -339,7 +339,7 @@ def test_lists_without_rows_have_no_heading(project: Path) -> None:
 
 
 def test_retry_runs_queued_invocations(project: Path) -> None:
-    from statecfg.hooks.exec.engine import Engine
+    from statecfg.hooks.exec.engine import HookEngine
     from statecfg.hooks.exec.types import HookTypes
     from statecfg.playbook import project as projects
     from statecfg.store import hosts, opened
@@ -349,7 +349,7 @@ def test_retry_runs_queued_invocations(project: Path) -> None:
     with opened(projects.find(project), str(project.parent / "store.db")) as store:
         record = hosts.get(store, "web1")
         assert record is not None
-        Engine(store, HookTypes((project / "hooks",))).trigger(BOOTED, record)
+        HookEngine(store, HookTypes((project / "hooks",))).trigger(BOOTED, record)
     assert "1 hook, 1 invocation queued" in hook(project, "list").out
     assert hook(project, "retry").out.endswith("1 run, 0 still queued\n")
     assert hook(project, "retry").out == "0 run, 0 still queued\n"
@@ -357,7 +357,7 @@ def test_retry_runs_queued_invocations(project: Path) -> None:
 
 def test_retry_lists_what_is_pending(project: Path) -> None:
     """Inside a hook's program, queued calls stay queued. An owed call stays until its next attempt is due."""
-    from statecfg.hooks.exec.engine import Engine
+    from statecfg.hooks.exec.engine import HookEngine
     from statecfg.hooks.exec.types import HookTypes
     from statecfg.playbook import project as projects
     from statecfg.remote.hooks.run import RUNNING
@@ -369,7 +369,7 @@ def test_retry_lists_what_is_pending(project: Path) -> None:
     with opened(projects.find(project), url) as store:
         record = hosts.get(store, "web1")
         assert record is not None
-        Engine(store, HookTypes((project / "hooks",))).trigger(BOOTED, record, "project/p.yml")
+        HookEngine(store, HookTypes((project / "hooks",))).trigger(BOOTED, record, "project/p.yml")
         applied = objects.ensure(store, "project/p.yml", "web1", {}, "0" * 64)
         objects.owe(store, applied, "greet", "finalize", 3, 3600, "guests")
     pending = statecfg("hook", "retry", cwd=project, STATECFG_STORE=url, **{RUNNING: "outer"}).out

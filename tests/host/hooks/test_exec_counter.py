@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.hooks.exec.engine import Engine
+from statecfg.hooks.exec.engine import HookEngine
 from statecfg.hooks.exec.types import SHIPPED, HookTypes
 from statecfg.store import opened
 from statecfg.store.database import Store
@@ -56,7 +56,7 @@ def shop(store: Store, tmp_path: Path) -> Workshop:
 
 @needs_jq
 def test_the_shipped_counter_counts_in_configuration_and_metadata(shop: Workshop) -> None:
-    engine = Engine(shop.store, HookTypes((SHIPPED,)))
+    engine = HookEngine(shop.store, HookTypes((SHIPPED,)))
     kind = engine.types.find("counter")
     hook_objects.create(
         shop.store, "mine", "counter", str(kind.folder), kind.configured({"count": 41}), records.Spec(), "me"
@@ -156,7 +156,7 @@ def test_the_next_engine_ends_programs_left_by_a_killed_one(shop: Workshop, url:
     assert alive(first), "the program outlives its killed engine"
     with opened(url=url) as mine:
         # On PostgreSQL, the lease of the killed engine has to expire first.
-        Engine(mine, HookTypes((folder.parent,))).drain(LEASE + 20)
+        HookEngine(mine, HookTypes((folder.parent,))).drain(LEASE + 20)
     assert not alive(first)
     assert len(pids.read_text().split()) == 2
     assert [severity for severity, _ in shop.entries()] == ["info"]

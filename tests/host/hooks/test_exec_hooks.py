@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from statecfg.hooks.exec.call import MOST
-from statecfg.hooks.exec.engine import Engine
+from statecfg.hooks.exec.engine import HookEngine
 from statecfg.hooks.exec.types import HookTypes
 from statecfg.hooks.registration.model import ExecHook, Registration
 from statecfg.problems import InvalidInput
@@ -310,7 +310,7 @@ def test_run_refuses_an_unknown_hook_or_event(shop: Workshop) -> None:
 
 def test_the_engine_stores_the_input_if_told_to(shop: Workshop) -> None:
     shop.simple("h", ECHO)
-    engine = Engine(shop.store, HookTypes((shop.folder,)), keep=frozenset({"input"}))
+    engine = HookEngine(shop.store, HookTypes((shop.folder,)), keep=frozenset({"input"}))
     engine.trigger(BOOTED, shop.host)
     engine.drain()
     assert set(shop.entries()[0][1]) == {"event", "exit_status", "msg", "input"}
@@ -415,7 +415,7 @@ def test_a_declared_hook_runs_only_for_its_project_and_events(shop: Workshop) ->
     shop.type("counter", "count: {default: 0}", **{BOOTED: QUIET, BOUND: QUIET})
     declared = Registration("Mine", (BOOTED,), exec=ExecHook("counter"))
     shop.engine.hooks.adopt(declared, "alice")
-    other = Engine(shop.store, shop.engine.types)
+    other = HookEngine(shop.store, shop.engine.types)
     assert other.trigger(BOOTED, shop.host) == other.hooks.registrations() == []
     assert [each.name for each in other.hooks.registrations(["mine"])] == ["Mine"]
     assert len(shop.engine.trigger(BOOTED, shop.host)) == 1

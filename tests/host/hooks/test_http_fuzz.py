@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from statecfg.graph.graph import Graph
 from statecfg.hooks.http import calls as http_hooks
 from statecfg.hooks.http.calls import Reply
-from statecfg.hooks.http.children import Children
+from statecfg.hooks.http.children import HookChildren
 from statecfg.hooks.http.exchange import Answer
 from statecfg.hooks.http.held import Held, NotOurs
 from statecfg.hooks.registration.model import HttpHook, Registration
@@ -85,7 +85,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 @given(st.data())
 def test_every_child_becomes_a_node_or_a_reported_mistake(graph: Graph, data: st.DataObject) -> None:
     hook = Registration("h", (), http=HttpHook("http://hook", None))
-    children = Children(graph, hook, {})
+    children = HookChildren(graph, hook, {})
     given = json.loads(json.dumps(children.sent))
     for key in list(given):
         part = data.draw(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from statecfg.hooks.http import asking, reconcile
-from statecfg.hooks.service import HookError, HookService, Request
+from statecfg.hooks.service import HookError, HookRequest, HookService
 from statecfg.playbook import project
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare
@@ -47,7 +47,7 @@ def sample() -> HookService:
     service = HookService(form_factors=("deployment", "ksvc"))
 
     @service.pre_reconcile
-    def shape(request: Request) -> None:
+    def shape(request: HookRequest) -> None:
         child = request.children.get("deployment")
         if child is None:
             raise HookError("children deployment element not found", status=400)
@@ -71,7 +71,7 @@ def sample() -> HookService:
         request.object["spec"] = {"host": "another"}
 
     @service.finalize
-    def end(request: Request) -> None:
+    def end(request: HookRequest) -> None:
         raise HookError("finalization denied from hook")
 
     return service
@@ -157,7 +157,7 @@ def test_no_hook_is_called_for_an_invalid_playbook(place: Place, watched: Watche
 def test_hooks_run_by_order_and_see_changes_of_earlier_hooks(place: Place) -> None:
     first, second = Watched(), Watched()
 
-    def more(request: Request) -> None:
+    def more(request: HookRequest) -> None:
         request.children["file:/etc/motd"]["spec"]["content"] += "more\n"
 
     first.change = second.change = more
@@ -197,7 +197,7 @@ def test_the_status_persists_and_the_generation_grows_with_the_definition(place:
 
 
 def test_undeclared_conditions_are_dropped_and_hooks_cannot_set_ours(place: Place, watched: Watched) -> None:
-    def lie(request: Request) -> None:
+    def lie(request: HookRequest) -> None:
         for name in ("Ready", "Applied", "Mine", "Other"):
             request.condition(name, True, "SAYSTHEHOOK")
         request.status["conditions"].append("no condition at all")
@@ -414,7 +414,7 @@ def test_only_one_run_at_a_time_reconciles_an_object(place: Place, watched: Watc
     inside, most = 0, 0
     lock = threading.Lock()
 
-    def slow(request: Request) -> None:
+    def slow(request: HookRequest) -> None:
         nonlocal inside, most
         with lock:
             inside += 1

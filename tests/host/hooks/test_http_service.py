@@ -14,7 +14,7 @@ import pytest
 
 from statecfg.hooks.http import calls as http_hooks
 from statecfg.hooks.http.calls import Failure, Reply
-from statecfg.hooks.service import HookError, HookService, Request
+from statecfg.hooks.service import HookError, HookRequest, HookService
 
 OBJECT = {"kind": "K", "status": {"s": 1}}
 
@@ -35,7 +35,7 @@ def service() -> HookService:
     made = HookService(form_factors=["deployment"])
 
     @made.pre_reconcile
-    def shape(request: Request) -> None:
+    def shape(request: HookRequest) -> None:
         wish = request.object["status"].get("wish")
         if wish == "break":
             raise KeyError("left")
@@ -93,7 +93,7 @@ def test_a_hook_error_reaches_the_caller_unchanged() -> None:
     service = HookService()
 
     @service.finalize
-    def end(request: Request) -> None:
+    def end(request: HookRequest) -> None:
         raise HookError("later")
 
     with service.serving() as url:
@@ -101,7 +101,7 @@ def test_a_hook_error_reaches_the_caller_unchanged() -> None:
 
 
 def test_a_condition_replaces_the_one_of_the_same_type() -> None:
-    request = Request("pre-reconcile", "x", {"kind": "K"})
+    request = HookRequest("pre-reconcile", "x", {"kind": "K"})
     request.condition("Warm", False, "COLD", "put it on the stove")
     request.condition("Full", True, "FULL")
     request.condition("Warm", True, "WARM")

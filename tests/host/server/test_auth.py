@@ -13,7 +13,7 @@ from statecfg.entities.operations import Operations
 from statecfg.server import auth, sessions
 from statecfg.server.auth import ADMINISTRATOR, ANYONE, AUTHOR, PERMISSIONS, VIEWER
 from statecfg.server.routes import ROUTES
-from statecfg.server.routing import Route
+from statecfg.server.routing import ApiRoute
 from statecfg.store import opened
 from statecfg.store.database import Store
 from tests import ROOT
@@ -34,7 +34,7 @@ OPEN = {
 SECRET = "canary7f3a"
 
 
-def name(route: Route) -> str:
+def name(route: ApiRoute) -> str:
     return f"{route.method} {route.path}"
 
 
@@ -49,7 +49,7 @@ def filled(served: Served) -> dict[str, str]:
         return scenes.one_of_each(client, SECRET)
 
 
-def asked(client: httpx.Client, route: Route, filled: dict[str, str], **headers: str) -> httpx.Response:
+def asked(client: httpx.Client, route: ApiRoute, filled: dict[str, str], **headers: str) -> httpx.Response:
     """Send a request without a body to a route. The server refuses callers before it reads the body."""
     path = re.sub(r"\{(\w+)\}", lambda found: filled.get(found[1], "page.css"), route.path)
     return client.request(route.method, path, headers=headers)
@@ -65,7 +65,7 @@ def refused(answer: httpx.Response, status: int) -> None:
 
 
 @every
-def test_each_route_says_who_may_call_it(route: Route) -> None:
+def test_each_route_says_who_may_call_it(route: ApiRoute) -> None:
     assert route.permission in PERMISSIONS
     assert (route.permission == ANYONE) == (name(route) in OPEN)
 
@@ -80,7 +80,7 @@ def test_no_two_routes_share_method_and_path() -> None:
 
 
 @guarded
-def test_guarded_routes_refuse_unauthenticated_callers(served: Served, filled: dict[str, str], route: Route) -> None:
+def test_guarded_routes_refuse_unauthenticated_callers(served: Served, filled: dict[str, str], route: ApiRoute) -> None:
     with served.client("") as client:
         refused(asked(client, route, filled), 401)
         refused(asked(client, route, filled, Authorization="Bearer " + "x" * 43), 401)
@@ -88,7 +88,7 @@ def test_guarded_routes_refuse_unauthenticated_callers(served: Served, filled: d
 
 
 @guarded
-def test_guarded_routes_refuse_lower_roles(served: Served, filled: dict[str, str], route: Route) -> None:
+def test_guarded_routes_refuse_lower_roles(served: Served, filled: dict[str, str], route: ApiRoute) -> None:
     for role in (VIEWER, AUTHOR, ADMINISTRATOR):
         if not auth.allows(route.permission, role):
             with served.client(role) as client:
@@ -96,7 +96,7 @@ def test_guarded_routes_refuse_lower_roles(served: Served, filled: dict[str, str
 
 
 @every
-def test_routes_refuse_requests_from_other_sites(served: Served, filled: dict[str, str], route: Route) -> None:
+def test_routes_refuse_requests_from_other_sites(served: Served, filled: dict[str, str], route: ApiRoute) -> None:
     with served.client() as client:
         refused(asked(client, route, filled, Host="attacker.example"), 403)
         refused(asked(client, route, filled, Origin="http://attacker.example"), 403)
@@ -206,7 +206,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def test_sessions_end_by_limit_logout_or_age(store: Store) -> None:
     now = 1_000_000.0
-    open_sessions = sessions.Sessions(store, lambda: now)
+    open_sessions = sessions.LoginSessions(store, lambda: now)
     tokens = {name: Operations(store, lambda: now).add_token(name, "shop", "author") for name in ("ann", "ben")}
 
     def user(cookie: str) -> str | None:
@@ -229,8 +229,8 @@ def test_sessions_end_by_limit_logout_or_age(store: Store) -> None:
 def test_a_session_survives_a_restart_and_ends_with_its_token(store: Store) -> None:
     calls = Operations(store)
     secret = calls.add_token("ann", "shop", "author")
-    cookie = sessions.Sessions(store).open(secret)
-    restarted = sessions.Sessions(store)
+    cookie = sessions.LoginSessions(store).open(secret)
+    restarted = sessions.LoginSessions(store)
     found = restarted.principal(cookie)
     assert found is not None and found.name == "ann"
     assert sessions.matches(cookie, sessions.csrf(cookie)) and not sessions.matches(cookie, sessions.csrf("other"))
@@ -260,9 +260,9 @@ def test_a_session_survives_a_restart_and_ends_with_its_token(store: Store) -> N
     ],
 )
 def test_hosts_are_known_by_name(host: str, fine: bool) -> None:
-    guard = auth.Guard.for_address("127.0.0.1", ["API.example.com"])
+    guard = auth.OriginGuard.for_address("127.0.0.1", ["API.example.com"])
     assert (guard.refusal({"host": host}) == "") is fine
 
 
 def test_a_wildcard_address_is_not_a_host_name() -> None:
-    assert auth.Guard.for_address("0.0.0.0", ["api.example.com"]).hosts == {*auth.LOOPBACK, "api.example.com"}
+    assert auth.OriginGuard.for_address("0.0.0.0", ["api.example.com"]).hosts == {*auth.LOOPBACK, "api.example.com"}

@@ -37,8 +37,8 @@ def test_an_answer_that_the_client_never_reads_times_out() -> None:
 
         config = uvicorn.Config(answer, log_config=None, lifespan="off")
 
-        def connection() -> running.Connection:
-            made = running.Connection(config, ServerState(), {})
+        def connection() -> running.ServerConnection:
+            made = running.ServerConnection(config, ServerState(), {})
             made.timeout = 0.05
             return made
 

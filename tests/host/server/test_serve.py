@@ -152,7 +152,7 @@ def test_server_ends_promptly_on_a_signal(tmp_path: Path, number: signal.Signals
 
 
 def test_connections_without_a_complete_request_time_out() -> None:
-    made: list[running.Connection] = []
+    made: list[running.ServerConnection] = []
     waiting: list[bool] = []
 
     async def answer(scope: Any, receive: Any, send: Any) -> None:
@@ -163,8 +163,8 @@ def test_connections_without_a_complete_request_time_out() -> None:
     async def said(data: bytes, patience: float) -> bytes:
         config = uvicorn.Config(answer, log_config=None, lifespan="off")
 
-        def connection() -> running.Connection:
-            made.append(running.Connection(config, ServerState(), {}))
+        def connection() -> running.ServerConnection:
+            made.append(running.ServerConnection(config, ServerState(), {}))
             made[-1].timeout = patience
             return made[-1]
 

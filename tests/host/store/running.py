@@ -11,13 +11,13 @@ from typing import Any
 from statecfg.store import opened, services
 from statecfg.store.connection import Connection
 from statecfg.store.database import Store
-from statecfg.store.units.records import Changes, Declared, DeclaredRelation, UnitRow, UnitStep
+from statecfg.store.units.records import Declared, DeclaredRelation, DueStep, StoredChanges, UnitRow
 
 PROJECT, PLAYBOOK = "shop", "shop/playbooks/web.yml"
 HOSTS = ("h1", "h2", "h3")
 SCHEMA = {"title": {"type": "string", "default": "My Title"}, "size": {"type": "int"}, "key": {"type": "secret"}}
 
-Program = Callable[[UnitStep], Changes]
+Program = Callable[[DueStep], StoredChanges]
 
 
 class Failed(Exception):
@@ -61,29 +61,29 @@ def units(store: Store) -> dict[str, UnitRow]:
         return {each.name: each for each in services.units_in(connection, PROJECT)}
 
 
-def next_of(store: Store, name: str, run: str = "r") -> UnitStep | None:
+def next_of(store: Store, name: str, run: str = "r") -> DueStep | None:
     """Return the next step of a unit, if one is due."""
     with store.reading() as connection:
         return services.next_in(connection, units(store)[name].id, run)
 
 
-def commit(store: Store, step: UnitStep, changes: Changes | None = None, run: str = "r") -> set[int]:
+def commit(store: Store, step: DueStep, changes: StoredChanges | None = None, run: str = "r") -> set[int]:
     """Store that a hook succeeded, with its changes. Return the ids of the units that this concerns."""
     return store.attempt(lambda connection: services.commit_in(connection, step, run, changes or {}, time.time()))
 
 
-def fail(store: Store, step: UnitStep, run: str = "r", error: str = "exit code 1.") -> None:
+def fail(store: Store, step: DueStep, run: str = "r", error: str = "exit code 1.") -> None:
     """Store that a hook failed."""
     store.attempt(lambda connection: services.fail_in(connection, step, run, error, time.time()))
 
 
-def sets(step: UnitStep, **values: str) -> Changes:
+def sets(step: DueStep, **values: str) -> StoredChanges:
     """Return the changes of a relation hook that sets these values in its relation."""
     assert step.relation is not None
     return {"relations": {step.relation.id: {"set": values}}}
 
 
-def told(step: UnitStep) -> str:
+def told(step: DueStep) -> str:
     """Describe a hook as text, for example `web/0 db-relation-joined db/0 [db/0]`."""
     about = step.relation
     shown = "" if about is None else f" {about.remote} [{' '.join(about.members)}]"

@@ -8,7 +8,7 @@ import pytest
 
 from statecfg.store import opened, services
 from statecfg.store.database import Store
-from statecfg.store.units.records import UnitStep
+from statecfg.store.units.records import DueStep
 from tests.host.store.postgresql import Server
 from tests.host.store.running import (
     PROJECT,
@@ -67,7 +67,7 @@ def rows(store: Store, table: str) -> int:
         return int(connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())
 
 
-def step_of(store: Store, name: str, run: str = "r") -> UnitStep:
+def step_of(store: Store, name: str, run: str = "r") -> DueStep:
     step = next_of(store, name, run)
     assert step is not None
     return step

@@ -6,7 +6,7 @@ import pytest
 
 from statecfg.store import services
 from statecfg.store.database import Store
-from statecfg.store.units.records import Changes, UnitStep
+from statecfg.store.units.records import DueStep, StoredChanges
 from tests.host.store.running import (
     PROJECT,
     Failed,
@@ -21,7 +21,7 @@ __all__ = ["shared", "store"]
 
 
 def test_a_failed_hook_is_retried_only_in_another_run(store: Store) -> None:
-    def fails(step: UnitStep) -> Changes:
+    def fails(step: DueStep) -> StoredChanges:
         raise Failed("exit code 3.")
 
     deploy(store, DB)
@@ -35,7 +35,7 @@ def test_a_failed_hook_is_retried_only_in_another_run(store: Store) -> None:
 
 
 def test_a_unit_names_the_runs_in_which_its_hooks_failed(store: Store) -> None:
-    def fails(step: UnitStep) -> Changes:
+    def fails(step: DueStep) -> StoredChanges:
         raise Failed("exit code 3.")
 
     deploy(store, *BOTH)
@@ -51,7 +51,7 @@ def test_a_unit_names_the_runs_in_which_its_hooks_failed(store: Store) -> None:
 
 
 def test_a_failed_relation_hook_is_retried_for_remaining_units(store: Store) -> None:
-    def fails(step: UnitStep) -> Changes:
+    def fails(step: DueStep) -> StoredChanges:
         raise Failed("exit code 1.")
 
     deploy(store, declared("db", "h1", "h3"), WEB, BOTH[2])
@@ -72,7 +72,7 @@ def test_a_failed_relation_hook_is_retried_for_remaining_units(store: Store) -> 
 
 
 def test_removing_a_unit_clears_its_failed_joined_hook(store: Store) -> None:
-    def fails(step: UnitStep) -> Changes:
+    def fails(step: DueStep) -> StoredChanges:
         raise Failed("exit code 1.")
 
     deploy(store, *BOTH)
@@ -85,7 +85,7 @@ def test_removing_a_unit_clears_its_failed_joined_hook(store: Store) -> None:
 
 @pytest.mark.parametrize("failing", ["install", "config-changed", "start", "upgrade-charm", "stop"])
 def test_resolve_continues_as_if_the_failed_hook_succeeded(store: Store, failing: str) -> None:
-    def fails(step: UnitStep) -> Changes:
+    def fails(step: DueStep) -> StoredChanges:
         raise Failed("exit code 1.")
 
     deploy(store, DB)
@@ -103,7 +103,7 @@ def test_resolve_continues_as_if_the_failed_hook_succeeded(store: Store, failing
 
 @pytest.mark.parametrize("kind", ["joined", "changed", "departed", "broken"])
 def test_resolve_retries_or_skips_a_failed_relation_hook(store: Store, kind: str) -> None:
-    def fails(step: UnitStep) -> Changes:
+    def fails(step: DueStep) -> StoredChanges:
         raise Failed("exit code 1.")
 
     deploy(store, *BOTH)
@@ -123,7 +123,7 @@ def test_resolve_retries_or_skips_a_failed_relation_hook(store: Store, kind: str
 def test_resolve_skips_only_what_the_failed_hook_had_seen(store: Store) -> None:
     """Changes that the failed hook had not seen cause another hook."""
 
-    def fails(step: UnitStep) -> Changes:
+    def fails(step: DueStep) -> StoredChanges:
         raise Failed("exit code 1.")
 
     deploy(store, *BOTH)

@@ -8,7 +8,7 @@ import pytest
 
 from statecfg.store import services
 from statecfg.store.database import Store
-from statecfg.store.units.records import Declared, UnitError
+from statecfg.store.units.records import Declared, UnitRequestError
 from tests.host.store.running import (
     PROJECT,
     commit,
@@ -105,17 +105,17 @@ def test_unknown_units_and_relations_cannot_be_read_or_written(store: Store) -> 
         (("relation", "db:99999999999999999999", "db/0"), "UnitRelationStateNotFound"),
         (("relation", "db", "db/0"), "UnitRelationStateNotFound"),
     ):
-        with pytest.raises(UnitError) as refused:
+        with pytest.raises(UnitRequestError) as refused:
             read(store, "web/0", *node)
         assert refused.value.code == code
     deploy_again(store)
     step = step_of(store, "web/0")
-    with pytest.raises(UnitError):
+    with pytest.raises(UnitRequestError):
         commit(store, step, {"relations": {"db:0": {"set": {"a": "1"}}, "db:7": {"set": {"a": "1"}}}})
     assert "a" not in read(store, "web/0", "relation", "db:0", "web/0"), "a refused commit changes nothing"
     number = units(store)["web/0"].id
     store.attempt(lambda connection: services.gone_in(connection, number, time.time()))
-    with pytest.raises(UnitError), store.reading() as connection:
+    with pytest.raises(UnitRequestError), store.reading() as connection:
         services.next_in(connection, number, "r")
     with store.reading() as connection:
         assert services.unit_in(connection, number) is None
@@ -132,7 +132,7 @@ def test_the_unit_log_keeps_only_the_newest_lines(store: Store) -> None:
     assert [line.text for line in services.lines(store, PROJECT, "db", limit=2)] == ["line 10039", "last"]
     assert services.lines(store, PROJECT, "web", limit=5)[0].text == "odd \0 \ud800 \x1b[31m"
     assert [line.unit for line in services.lines(store, PROJECT, of_unit="db/0", limit=3)] == ["db/0"] * 3
-    with pytest.raises(UnitError):
+    with pytest.raises(UnitRequestError):
         services.log(store, PROJECT, [(1.0, "web/0", "start", 20, "kept?"), (1.0, "wed/0", "start", 20, "")])
     assert rows(store, "unit_log") == 10_001
     services.log(store, PROJECT, [])

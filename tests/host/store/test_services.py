@@ -9,7 +9,7 @@ import pytest
 from statecfg.problems import InvalidInput
 from statecfg.store import services
 from statecfg.store.database import Store
-from statecfg.store.units.records import Changes, UnitError, UnitStep
+from statecfg.store.units.records import DueStep, StoredChanges, UnitRequestError
 from tests.host.store.running import (
     PLAYBOOK,
     PROJECT,
@@ -43,7 +43,7 @@ def test_new_units_run_their_lifecycle_hooks_once(store: Store) -> None:
 
 
 def test_related_services_run_relation_hooks_and_read_settings(store: Store) -> None:
-    def publish(step: UnitStep) -> Changes:
+    def publish(step: DueStep) -> StoredChanges:
         return sets(step, user="ann", password="pw")
 
     deploy(store, *BOTH)
@@ -112,7 +112,7 @@ def test_changes_of_a_hook_are_merged_with_the_current_values(store: Store) -> N
     slow = step_of(store, "db/0")
     # Meanwhile, another hook of the unit also writes.
     tell(store, "db/0", a="2", d="2")
-    change: Changes = {
+    change: StoredChanges = {
         "relations": {"db:0": {"set": {"b": "3"}, "delete": ["c", "never"]}},
         "leader": {"set": {"l": "1"}},
     }
@@ -160,7 +160,7 @@ def test_a_unit_removed_during_its_joined_hook_departs(store: Store) -> None:
     commit(store, joined)
     assert read(store, "web/0", "relation", "db:0", "db/0") == {"private-address": "10.0.0.h1"}
     assert run_hooks(store) == ["web/0 db-relation-departed db/0 []"]
-    with pytest.raises(UnitError, match=r"The relation 'db' has no unit state for 'db/0'"):
+    with pytest.raises(UnitRequestError, match=r"The relation 'db' has no unit state for 'db/0'"):
         read(store, "web/0", "relation", "db:0", "db/0")
     assert rows(store, "unit") == 1
 
@@ -199,7 +199,7 @@ def test_a_service_is_destroyed_with_its_relations(store: Store) -> None:
     hooks = run_hooks(store)
     for name, other in (("db/0", "web/0"), ("web/0", "db/0")):
         assert own(hooks, name) == [f"db-relation-departed {other} []", "db-relation-broken []", "stop"]
-    assert services.show(store, PROJECT) == services.Snapshot({}, {}, [])
+    assert services.show(store, PROJECT) == services.ServicesSnapshot({}, {}, [])
     assert [rows(store, name) for name in ("unit", "relation", "relation_unit", "unit_event", "service")] == [
         0,
         0,

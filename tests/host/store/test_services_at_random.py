@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from statecfg.store import opened, services
 from statecfg.store.connection import Connection
 from statecfg.store.database import Store
-from statecfg.store.units.records import Changes, UnitStep
+from statecfg.store.units.records import DueStep, StoredChanges
 from tests.host.store.running import HOSTS, PLAYBOOK, PROJECT, declared, related
 
 RELATIONS = [related("web:db", "db:db"), related("db:ring")]
@@ -50,7 +50,7 @@ class Model:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.run = 0
-        self.running: dict[int, UnitStep] = {}
+        self.running: dict[int, DueStep] = {}
         self.announced: dict[tuple[str, int], set[str]] = defaultdict(set)
         self.read: dict[tuple[str, int, str], dict[str, str]] = {}
         self.left: set[tuple[str, int]] = set()
@@ -82,7 +82,7 @@ class Model:
                 return True
         return False
 
-    def check(self, step: UnitStep) -> None:
+    def check(self, step: DueStep) -> None:
         """Check that a hook that begins fits what its unit was told before."""
         about = step.relation
         for number_of, members in step.around.relations.items():
@@ -112,7 +112,7 @@ class Model:
         step = self.some(number)
         if step is None:
             return
-        changes: Changes = {}
+        changes: StoredChanges = {}
         if value is not None:
             changes = {"relations": {each: {"set": {"value": str(value)}} for each in step.around.relations}}
         told = services.commit_in(self.connection, step, str(self.run), changes, 1.0)
@@ -132,7 +132,7 @@ class Model:
             after = services.next_in(self.connection, step.unit_id, str(self.run))
             assert after is None or (after.hook, after.relation) != (step.hook, step.relation)
 
-    def some(self, number: int) -> UnitStep | None:
+    def some(self, number: int) -> DueStep | None:
         ids = sorted(self.running)
         return self.running.pop(ids[number % len(ids)]) if ids else None
 

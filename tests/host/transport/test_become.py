@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.transport import BecomeFailed, Connection, SshSettings, Stream, Target, connect
+from statecfg.transport import BecomeFailed, HostConnection, SshSettings, Stream, Target, connect
 from statecfg.transport.become import Become, open_become, wrap
 from tests.lab import Host, add_user
 
@@ -26,13 +26,13 @@ def host(light_host: Host) -> Host:
     return light_host
 
 
-def login(host: Host, user: str) -> Connection:
+def login(host: Host, user: str) -> HostConnection:
     target = Target(host.name, host.address, host.port, user, (str(host.identity),))
     return connect(target, SshSettings(ssh_config="none", known_hosts=(str(host.known_hosts),), use_agent=False))
 
 
 @pytest.fixture
-def connections(host: Host) -> Iterator[dict[str, Connection]]:
+def connections(host: Host) -> Iterator[dict[str, HostConnection]]:
     opened = {user: login(host, user) for user in ("free", "asked", "nobodys")}
     yield opened
     for connection in opened.values():
@@ -48,13 +48,13 @@ def read_until(stream: Stream, word: bytes, seconds: float = 30) -> bytes:
     return got
 
 
-def test_sudo_without_a_password_starts_the_program(connections: dict[str, Connection]) -> None:
+def test_sudo_without_a_password_starts_the_program(connections: dict[str, HostConnection]) -> None:
     stream = open_become(connections["free"], GREETER, Become())
     stream.write(b"data\n")
     assert read_until(stream, b"data\n") == b"greeting\nroot\ndata\n"
 
 
-def test_sudo_gets_the_password_only_at_its_prompt(connections: dict[str, Connection]) -> None:
+def test_sudo_gets_the_password_only_at_its_prompt(connections: dict[str, HostConnection]) -> None:
     stream = open_become(connections["asked"], GREETER, Become(password=PASSWORD))
     stream.write(b"data\n")
     got = read_until(stream, b"data\n")
@@ -62,7 +62,7 @@ def test_sudo_gets_the_password_only_at_its_prompt(connections: dict[str, Connec
     assert b"[statecfg" not in stream.stderr()
 
 
-def test_the_password_is_not_sent_if_sudo_does_not_ask(connections: dict[str, Connection]) -> None:
+def test_the_password_is_not_sent_if_sudo_does_not_ask(connections: dict[str, HostConnection]) -> None:
     stream = open_become(connections["free"], GREETER, Become(password=PASSWORD))
     stream.write(b"data\n")
     got = read_until(stream, b"data\n")
@@ -70,13 +70,13 @@ def test_the_password_is_not_sent_if_sudo_does_not_ask(connections: dict[str, Co
     assert got == b"greeting\nroot\ndata\n"
 
 
-def test_sudo_can_become_a_user_other_than_root(connections: dict[str, Connection]) -> None:
+def test_sudo_can_become_a_user_other_than_root(connections: dict[str, HostConnection]) -> None:
     stream = open_become(connections["asked"], GREETER, Become(user="free", password=PASSWORD))
     assert b"\nfree\n" in read_until(stream, b"free\n")
 
 
 def test_sudo_gets_a_wrong_password_only_once(
-    connections: dict[str, Connection], monkeypatch: pytest.MonkeyPatch
+    connections: dict[str, HostConnection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from statecfg.transport.ssh_stream import SshStream
 
@@ -95,13 +95,13 @@ def test_sudo_gets_a_wrong_password_only_once(
     assert sent == [b"wrong\n"]
 
 
-def test_reading_reports_a_missing_sudo_password(connections: dict[str, Connection]) -> None:
+def test_reading_reports_a_missing_sudo_password(connections: dict[str, HostConnection]) -> None:
     stream = open_become(connections["asked"], GREETER, Become())
     with pytest.raises(BecomeFailed, match="sudo asks for a password: pass -K"):
         read_until(stream, b"never")
 
 
-def test_writing_reports_a_missing_sudo_password(connections: dict[str, Connection]) -> None:
+def test_writing_reports_a_missing_sudo_password(connections: dict[str, HostConnection]) -> None:
     stream = open_become(connections["asked"], GREETER, Become())
     time.sleep(0.5)
     with pytest.raises(BecomeFailed, match="pass -K"):
@@ -109,24 +109,24 @@ def test_writing_reports_a_missing_sudo_password(connections: dict[str, Connecti
             stream.write(b"x" * 1_000_000)
 
 
-def test_a_login_that_sudo_does_not_allow_is_reported(connections: dict[str, Connection]) -> None:
+def test_a_login_that_sudo_does_not_allow_is_reported(connections: dict[str, HostConnection]) -> None:
     with pytest.raises(BecomeFailed, match="sudo does not allow this login to become"):
         open_become(connections["nobodys"], GREETER, Become(password=PASSWORD))
 
 
-def test_an_unknown_user_is_reported(connections: dict[str, Connection]) -> None:
+def test_an_unknown_user_is_reported(connections: dict[str, HostConnection]) -> None:
     stream = open_become(connections["free"], GREETER, Become(user="ghost"))
     with pytest.raises(BecomeFailed, match="user ghost does not exist"):
         read_until(stream, b"never")
 
 
-def test_a_missing_program_is_reported(connections: dict[str, Connection]) -> None:
+def test_a_missing_program_is_reported(connections: dict[str, HostConnection]) -> None:
     stream = open_become(connections["free"], ["/no/such/program"], Become())
     with pytest.raises(BecomeFailed, match="/no/such/program: command not found"):
         read_until(stream, b"never")
 
 
-def test_a_failure_of_the_program_is_not_blamed_on_sudo(connections: dict[str, Connection]) -> None:
+def test_a_failure_of_the_program_is_not_blamed_on_sudo(connections: dict[str, HostConnection]) -> None:
     stream = open_become(connections["free"], ["sh", "-c", "echo 'No such file' >&2; exit 3"], Become())
     assert stream.read(30) == b""
 
@@ -138,7 +138,7 @@ def doas(host: Host) -> Host:
     return host
 
 
-def test_doas_without_a_password_starts_the_program(doas: Host, connections: dict[str, Connection]) -> None:
+def test_doas_without_a_password_starts_the_program(doas: Host, connections: dict[str, HostConnection]) -> None:
     doas.write("/etc/doas.conf", "permit nopass free\n", 0o600)
     stream = open_become(connections["free"], GREETER, Become("doas"))
     stream.write(b"data\n")
@@ -155,7 +155,7 @@ def test_doas_without_a_password_starts_the_program(doas: Host, connections: dic
     ],
 )
 def test_refusals_of_doas_are_explained(
-    doas: Host, connections: dict[str, Connection], config: str | None, user: str, text: str
+    doas: Host, connections: dict[str, HostConnection], config: str | None, user: str, text: str
 ) -> None:
     if config is None:
         doas.run(["rm", "-f", "/etc/doas.conf"])
@@ -168,7 +168,7 @@ def test_refusals_of_doas_are_explained(
 
 @pytest.mark.parametrize(("method", "program"), [("doas", "doas"), ("su", "su")])
 def test_a_method_that_is_not_installed_is_reported(
-    host: Host, connections: dict[str, Connection], method: str, program: str
+    host: Host, connections: dict[str, HostConnection], method: str, program: str
 ) -> None:
     hidden = f"/usr/bin/{program}"
     there = host.path(hidden).exists()
@@ -182,7 +182,7 @@ def test_a_method_that_is_not_installed_is_reported(
             host.run(["mv", f"{hidden}.away", hidden])
 
 
-def test_a_foreign_prompt_gets_no_password(host: Host, connections: dict[str, Connection], tmp_path: Path) -> None:
+def test_a_foreign_prompt_gets_no_password(host: Host, connections: dict[str, HostConnection], tmp_path: Path) -> None:
     """A program with another prompt than ours gets no input, and the run ends."""
     from statecfg.transport import become
 

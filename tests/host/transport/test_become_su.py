@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from statecfg.transport import LOCAL, BecomeFailed, Connection, SshSettings, Stream, Target, become, connect
+from statecfg.transport import LOCAL, BecomeFailed, HostConnection, SshSettings, Stream, Target, become, connect
 from statecfg.transport.become import Become, open_become
 from tests.host.transport.test_become import GREETER, login, read_until
 from tests.lab import Host, add_user
@@ -30,7 +30,7 @@ def host(light_host: Host) -> Host:
 
 
 @pytest.fixture
-def ann(host: Host) -> Iterator[Connection]:
+def ann(host: Host) -> Iterator[HostConnection]:
     connection = login(host, "ann")
     yield connection
     connection.close()
@@ -53,7 +53,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("user", "password"), [("root", ROOTS), ("bob", BOBS)])
-def test_su_gets_the_password_at_its_prompt(ann: Connection, user: str, password: str, sent: list[bytes]) -> None:
+def test_su_gets_the_password_at_its_prompt(ann: HostConnection, user: str, password: str, sent: list[bytes]) -> None:
     stream = open_become(ann, GREETER, Become("su", user, password), b"greeting")
     stream.write(b"data\n")
     assert read_until(stream, b"data\n") == f"greeting\n{user}\ndata\n".encode()
@@ -82,7 +82,7 @@ def test_root_can_use_su_without_sending_a_password(host: Host, sent: list[bytes
     connection.close()
 
 
-def test_su_gets_a_wrong_password_only_once(ann: Connection, sent: list[bytes]) -> None:
+def test_su_gets_a_wrong_password_only_once(ann: HostConnection, sent: list[bytes]) -> None:
     begun = time.monotonic()
     with pytest.raises(BecomeFailed, match="su rejected the password"):
         open_become(ann, GREETER, Become("su", password="wrong"))
@@ -90,7 +90,7 @@ def test_su_gets_a_wrong_password_only_once(ann: Connection, sent: list[bytes]) 
     assert sent == [b"wrong\n"]
 
 
-def test_a_missing_su_password_is_reported_and_nothing_is_sent(ann: Connection, sent: list[bytes]) -> None:
+def test_a_missing_su_password_is_reported_and_nothing_is_sent(ann: HostConnection, sent: list[bytes]) -> None:
     with pytest.raises(BecomeFailed, match="su asks for a password: pass -K") as caught:
         open_become(ann, GREETER, Become("su"))
     assert "the password of root" in caught.value.hint
@@ -105,13 +105,13 @@ def test_a_missing_su_password_is_reported_and_nothing_is_sent(ann: Connection, 
         ("gone", "the account gone has expired"),
     ],
 )
-def test_refusals_of_su_are_explained(ann: Connection, user: str, text: str) -> None:
+def test_refusals_of_su_are_explained(ann: HostConnection, user: str, text: str) -> None:
     with pytest.raises(BecomeFailed, match=text):
         open_become(ann, GREETER, Become("su", user, BOBS), b"greeting")
 
 
 def test_a_question_about_a_new_password_gets_no_answer(
-    ann: Connection, sent: list[bytes], monkeypatch: pytest.MonkeyPatch
+    ann: HostConnection, sent: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(become, "ANSWER_TIME", 3.0)
     with pytest.raises(BecomeFailed, match="su did not start the program within 3 s") as caught:

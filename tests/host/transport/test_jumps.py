@@ -13,7 +13,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from statecfg.transport import Connection, ConnectionLost, SshSettings, Target, TransportError, Unreachable, connect
+from statecfg.transport import ConnectionLost, HostConnection, SshSettings, Target, TransportError, Unreachable, connect
 from statecfg.transport.ssh_connection import SshConnection
 from tests.host.transport.sshd import Sshd, running_sshd, stop, talk
 from tests.host.transport.test_way import write_config
@@ -55,7 +55,7 @@ def at_once(number: int, work: Callable[[int], object]) -> list[object]:
     return outcomes
 
 
-def echoes(connection: Connection) -> bool:
+def echoes(connection: HostConnection) -> bool:
     return connection.open(["echo", "hi"]).read(60) == b"hi\n"
 
 

@@ -13,12 +13,12 @@ import pytest
 
 from statecfg.engines.engine import WorkerEngine
 from statecfg.engines.processes import ProcessWorkers
-from statecfg.transport import Connection, SshSettings, Target, Unreachable, connect
+from statecfg.transport import HostConnection, SshSettings, Target, Unreachable, connect
 from statecfg.transport.dial import HANDSHAKES_PER_ADDRESS
 from statecfg.transport.ssh_connection import LOGINS, LOGINS_PER_JUMP
 from tests.host.transport.sshd import Sshd, running_sshd
 
-Connect = Callable[[Target, SshSettings], Connection]
+Connect = Callable[[Target, SshSettings], HostConnection]
 PATIENCE = 60.0  # seconds for the logins to begin on a busy machine
 MORE = 0.3  # seconds in which more logins than the limit would begin
 JUMPS = 5  # more than the limit for all hosts allows

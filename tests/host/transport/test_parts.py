@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from statecfg.transport.dial import Gate, resolve
+from statecfg.transport.dial import LoginGate, resolve
 from statecfg.transport.quoting import command_line
 
 # sh and bash are always there. Other shells are tested if they are installed.
@@ -34,7 +34,7 @@ def test_every_shell_passes_quoted_words_unchanged(shell: str) -> None:
 
 
 def test_a_gate_limits_visitors_and_lets_in_fewer_after_refusals() -> None:
-    door = Gate(8)
+    door = LoginGate(8)
     inside, most = 0, 0
     lock = threading.Lock()
 

@@ -14,7 +14,16 @@ import pytest
 
 from statecfg.engines.engine import Engine, WorkerEngine, opened
 from statecfg.engines.processes import ProcessWorkers
-from statecfg.transport import CHUNK, STDERR_KEPT, Connection, ConnectionLost, Stream, Target, TransportError, connect
+from statecfg.transport import (
+    CHUNK,
+    STDERR_KEPT,
+    ConnectionLost,
+    HostConnection,
+    Stream,
+    Target,
+    TransportError,
+    connect,
+)
 from tests.host.engines import cluster
 from tests.host.transport.sshd import Sshd, running_sshd
 
@@ -44,7 +53,7 @@ def dask_engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 @pytest.fixture(params=["local", "ssh", "worker", "dask"])
-def connection(request: pytest.FixtureRequest) -> Iterator[Connection]:
+def connection(request: pytest.FixtureRequest) -> Iterator[HostConnection]:
     if request.param == "local":
         reached = connect(Target("@local"))
     else:
@@ -96,26 +105,26 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_a_program_echoes_what_it_is_sent(connection: Connection) -> None:
+def test_a_program_echoes_what_it_is_sent(connection: HostConnection) -> None:
     stream = connection.open(["cat"])
     for text in (b"hello", bytes(range(256)), b"\xff\x00\n"):
         stream.write(text)
         assert read_some(stream) == text
 
 
-def test_the_connection_names_its_peer(connection: Connection) -> None:
+def test_the_connection_names_its_peer(connection: HostConnection) -> None:
     assert connection.peer == "local" or connection.peer.startswith("ssh-ed25519 SHA256:")
 
 
 @pytest.mark.parametrize(
     "word", ["plain", "two words", "$HOME", "`id`", "it's", 'say "x"', "a;b", "*", "!x", "", "\\", "-n", "ä", "a\nb"]
 )
-def test_arguments_reach_the_program_unchanged(connection: Connection, word: str) -> None:
+def test_arguments_reach_the_program_unchanged(connection: HostConnection, word: str) -> None:
     stream = connection.open(["printf", "%s", word])
     assert read_all(stream) == word.encode()
 
 
-def test_read_returns_none_without_data_and_empty_at_the_end(connection: Connection) -> None:
+def test_read_returns_none_without_data_and_empty_at_the_end(connection: HostConnection) -> None:
     stream = connection.open(["sh", "-c", "read x; echo $x"])
     begun = time.monotonic()
     assert stream.read(0.1) is None
@@ -127,7 +136,7 @@ def test_read_returns_none_without_data_and_empty_at_the_end(connection: Connect
 
 
 @pytest.mark.parametrize("status", [0, 3, 255])
-def test_the_exit_status_is_known_only_after_the_end(connection: Connection, status: int) -> None:
+def test_the_exit_status_is_known_only_after_the_end(connection: HostConnection, status: int) -> None:
     stream = connection.open(["sh", "-c", f"read x; exit {status}"])
     assert stream.exit_status() is None
     stream.write(b"\n")
@@ -136,7 +145,7 @@ def test_the_exit_status_is_known_only_after_the_end(connection: Connection, sta
     assert stream.exit_status() == status
 
 
-def test_a_killed_program_has_no_successful_exit_status(connection: Connection) -> None:
+def test_a_killed_program_has_no_successful_exit_status(connection: HostConnection) -> None:
     stream = connection.open(["sh", "-c", "kill -9 $$"])
     assert read_all(stream) == b""
     time.sleep(0.1)
@@ -144,19 +153,19 @@ def test_a_killed_program_has_no_successful_exit_status(connection: Connection) 
     assert status is None or status < 0
 
 
-def test_output_ends_when_the_program_is_killed(connection: Connection) -> None:
+def test_output_ends_when_the_program_is_killed(connection: HostConnection) -> None:
     stream = connection.open(["sh", "-c", "echo $$; exec cat"])
     os.kill(int(read_some(stream)), 9)
     assert read_all(stream) == b""
 
 
-def test_stderr_is_kept_separate_from_stdout(connection: Connection) -> None:
+def test_stderr_is_kept_separate_from_stdout(connection: HostConnection) -> None:
     stream = connection.open(["sh", "-c", "echo out; echo err >&2"])
     assert read_all(stream) == b"out\n"
     wait_until(lambda: stream.stderr() == b"err\n")
 
 
-def test_closing_a_stream_with_unread_output_is_quick(connection: Connection) -> None:
+def test_closing_a_stream_with_unread_output_is_quick(connection: HostConnection) -> None:
     stream = connection.open(python("import os; b = b'x' * 3145728\nos.write(2, b); os.write(1, b)"))
     time.sleep(0.5)
     assert stream.exit_status() is None
@@ -165,12 +174,12 @@ def test_closing_a_stream_with_unread_output_is_quick(connection: Connection) ->
     assert time.monotonic() - begun < 20
 
 
-def test_a_flood_on_stderr_does_not_block_stdout(connection: Connection) -> None:
+def test_a_flood_on_stderr_does_not_block_stdout(connection: HostConnection) -> None:
     stream = connection.open(python("import os\nfor _ in range(96): os.write(2, b'e' * 32768)\nos.write(1, b'done')"))
     assert read_all(stream) == b"done"
 
 
-def test_reading_100_megabytes_from_both_outputs_uses_little_memory(connection: Connection) -> None:
+def test_reading_100_megabytes_from_both_outputs_uses_little_memory(connection: HostConnection) -> None:
     code = (
         "import os, threading\n"
         "def pour(fd, letter):\n"
@@ -192,7 +201,7 @@ def test_reading_100_megabytes_from_both_outputs_uses_little_memory(connection: 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
 
 
-def test_large_input_is_echoed_while_output_is_read(connection: Connection) -> None:
+def test_large_input_is_echoed_while_output_is_read(connection: HostConnection) -> None:
     stream = connection.open(["cat"])
     data = os.urandom(MEGABYTE) * 8
     writer = threading.Thread(target=stream.write, args=(data,))
@@ -204,7 +213,7 @@ def test_large_input_is_echoed_while_output_is_read(connection: Connection) -> N
     assert bytes(got) == data
 
 
-def test_a_background_child_holding_stdout_does_not_delay_data(connection: Connection) -> None:
+def test_a_background_child_holding_stdout_does_not_delay_data(connection: HostConnection) -> None:
     stream = connection.open(["sh", "-c", "sleep 90 & echo $!; echo END"])
     begun = time.monotonic()
     got = b""
@@ -221,7 +230,7 @@ def test_a_background_child_holding_stdout_does_not_delay_data(connection: Conne
 
 
 def test_writing_to_a_program_that_never_reads_times_out(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
+    connection: HostConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = connection.open(["sleep", "60"])
     monkeypatch.setattr(sys.modules[type(stream).__module__], "WRITE_DEADLINE", 1.0)
@@ -231,7 +240,7 @@ def test_writing_to_a_program_that_never_reads_times_out(
     assert 1.0 <= time.monotonic() - begun < 20
 
 
-def test_writing_to_a_program_that_has_ended_fails(connection: Connection) -> None:
+def test_writing_to_a_program_that_has_ended_fails(connection: HostConnection) -> None:
     stream = connection.open(["true"])
     assert read_all(stream) == b""
     wait_until(lambda: stream.exit_status() == 0)
@@ -240,7 +249,7 @@ def test_writing_to_a_program_that_has_ended_fails(connection: Connection) -> No
             stream.write(b"x" * MEGABYTE)
 
 
-def test_closing_a_stream_ends_its_program(connection: Connection) -> None:
+def test_closing_a_stream_ends_its_program(connection: HostConnection) -> None:
     stream = connection.open(["sh", "-c", "echo $$; exec cat"])
     pid = int(read_some(stream))
     assert alive(pid)
@@ -253,7 +262,7 @@ def test_closing_a_stream_ends_its_program(connection: Connection) -> None:
         stream.write(b"x")
 
 
-def test_closing_wakes_a_reader_in_another_thread(connection: Connection) -> None:
+def test_closing_wakes_a_reader_in_another_thread(connection: HostConnection) -> None:
     stream = connection.open(["cat"])
     ends: list[object] = []
 
@@ -271,7 +280,7 @@ def test_closing_wakes_a_reader_in_another_thread(connection: Connection) -> Non
     assert ends, "the reader ends when the stream is closed"
 
 
-def test_streams_of_one_connection_do_not_disturb_each_other(connection: Connection) -> None:
+def test_streams_of_one_connection_do_not_disturb_each_other(connection: HostConnection) -> None:
     first, second = connection.open(["cat"]), connection.open(["cat"])
     first.write(b"1")
     second.write(b"2")
@@ -281,7 +290,7 @@ def test_streams_of_one_connection_do_not_disturb_each_other(connection: Connect
     assert read_some(second) == b"3"
 
 
-def test_a_missing_program_is_reported(connection: Connection) -> None:
+def test_a_missing_program_is_reported(connection: HostConnection) -> None:
     if connection.peer == "local":
         with pytest.raises(TransportError, match="cannot start /no/such/program"):
             connection.open(["/no/such/program"])
@@ -291,7 +300,7 @@ def test_a_missing_program_is_reported(connection: Connection) -> None:
         wait_until(lambda: stream.exit_status() == 127)
 
 
-def test_closed_streams_leave_no_threads_behind(connection: Connection) -> None:
+def test_closed_streams_leave_no_threads_behind(connection: HostConnection) -> None:
     threads = threading.active_count()
     for _ in range(3):
         stream = connection.open(["echo", "x"])

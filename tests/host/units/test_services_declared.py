@@ -11,7 +11,7 @@ import pytest
 from statecfg import dialects
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host
-from statecfg.playbook.services import OPTIONS, Option
+from statecfg.playbook.services import OPTIONS, ServiceOption
 from statecfg.problems import InvalidInput, Problem
 from statecfg.run import deployment, prepare
 from statecfg.run.job import Job
@@ -198,7 +198,7 @@ def test_a_playbook_without_services_has_none(project):
 
 def test_a_number_outside_the_float_range_is_refused():
     """Such numbers come from Python. YAML has none."""
-    option = Option("share", "float")
+    option = ServiceOption("share", "float")
     assert option.check(10**300) == 1e300
     for value in (10**400, -(10**400), float("inf"), float("nan")):
         with pytest.raises(ValueError, match="it must be a number"):

@@ -10,7 +10,7 @@ from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
 from statecfg.resources import process
 from statecfg.run.host.report import HostReport
-from statecfg.run.host.state import State
+from statecfg.run.host.state import SessionState
 from statecfg.views import markdown
 from tests.host.command import reach, statecfg
 from tests.lab import PlainSshd
@@ -92,7 +92,7 @@ def test_report_of_a_lost_host_names_what_it_stopped() -> None:
     first = {"op": "service-down", "args": {"pid": 7}, "status": "planned"}
     hear({"type": "planned", "part": "layers", "layer": 0, "nodes": [planned(name, first)], "fingerprints": {}})
     hear({"type": "plan", "owed": [], "seconds": 0.1, "waits": True})
-    told.state = State.ACTING
+    told.state = SessionState.ACTING
     event = {"type": "action", "node": name, "op": "service-down", "index": -1}
     hear({**event, "event": "started"})
     hear({**event, "event": "finished", "status": "ok", "reason": None})

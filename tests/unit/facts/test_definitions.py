@@ -13,7 +13,7 @@ import pytest
 from statecfg.facts.recorded import StoredFacts
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare
-from statecfg.run.awaited import CORRECT, Awaited, Refused
+from statecfg.run.awaited import CORRECT, Awaited, RefusedHost
 from statecfg.run.choice import KnownFacts
 from tests.unit.facts.test_view import KNOWN, OS
 
@@ -212,7 +212,7 @@ def test_a_failed_fact_matters_only_to_definitions_that_read_it(project: Path) -
     for host in ("web1", "web2"):
         assert waiting.add(host, {"hostname": host}, {"own.rack": "no such file"}) == {}
     steps = waiting.finish()
-    assert steps["web1"] == Refused("the fact `own.rack` failed: no such file", hint=CORRECT)
+    assert steps["web1"] == RefusedHost("the fact `own.rack` failed: no such file", hint=CORRECT)
     assert contents(steps["web2"]) == {"file:/etc/a": "web2"}
 
 

@@ -11,7 +11,7 @@ import pytest
 import statecfg
 from statecfg.problems import InvalidInput
 from statecfg.run import prepare
-from statecfg.run.awaited import MENTION, REACH, Refused
+from statecfg.run.awaited import MENTION, REACH, RefusedHost
 from statecfg.run.choice import KnownFacts
 from tests.unit.facts.test_definitions import awaited, contents, recorded
 
@@ -325,7 +325,7 @@ def test_a_fact_that_is_needed_too_late_fails_the_host(project: Path) -> None:
     assert set(waiting.names) == {"web1"}
     assert waiting.add("web1", {"cpus": 2}) == {}
     why = "its definition needs the fact `hosts[db1].ipv4` too late to ask db1"
-    assert waiting.finish() == {"web1": Refused(why, hint=MENTION)}
+    assert waiting.finish() == {"web1": RefusedHost(why, hint=MENTION)}
 
 
 def test_a_lost_host_fails_only_those_that_need_its_facts(project: Path) -> None:
@@ -338,7 +338,7 @@ def test_a_lost_host_fails_only_those_that_need_its_facts(project: Path) -> None
         waiting.add(host, {"ipv4": "192.0.2.2"})
     steps = waiting.finish()
     why = "its definition needs the fact `hosts[db1].ipv4`, and db1 could not be asked"
-    assert steps["web1"] == Refused(why, hint=REACH)
+    assert steps["web1"] == RefusedHost(why, hint=REACH)
     assert contents(steps["web2"]) == {"file:/etc/a": "192.0.2.2"}
     assert "db1" not in steps
 

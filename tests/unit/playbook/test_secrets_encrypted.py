@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from statecfg import dialects, templates
 from statecfg.graph.opaque import mask_secrets
 from statecfg.playbook import ansible_vault, project, secret_keys, secret_programs, secrets, user_code
-from statecfg.playbook.secret_keys import Cause, Keys, Opened, Ring
+from statecfg.playbook.secret_keys import Keys, Opened, Ring, SecretFailure
 from statecfg.problems import InvalidInput, collecting
 from statecfg.problems.positions import SourceLocation
 from tests.each import each
@@ -252,7 +252,7 @@ def test_wrong_declarations_are_refused(place: Path, given: dict[str, Any], word
 def test_secret_function_takes_every_source(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = []
 
-    def output(argv: list[str], directory: str, environ: dict[str, str]) -> Opened | Cause:
+    def output(argv: list[str], directory: str, environ: dict[str, str]) -> Opened | SecretFailure:
         ran.append((argv, directory))
         return Opened(b'{"db": {"password": "from-sops", "port": 54321}}' if argv[0] == "sops" else b"from-pass\n")
 
@@ -293,7 +293,7 @@ def test_program_that_others_can_change_is_not_run(place: Path) -> None:
 def test_program_gets_no_variable_that_is_a_secret(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environs: dict[str, dict[str, str]] = {}
 
-    def output(argv: list[str], directory: str, environ: dict[str, str]) -> Opened | Cause:
+    def output(argv: list[str], directory: str, environ: dict[str, str]) -> Opened | SecretFailure:
         environs[argv[0].rpartition("/")[2]] = environ
         return Opened(b"from-it")
 
@@ -317,7 +317,7 @@ def test_program_gets_no_variable_that_is_a_secret(place: Path, monkeypatch: pyt
 
 def test_label_with_control_characters_is_refused() -> None:
     found = ansible_vault.parse("$ANSIBLE_VAULT;1.2;AES256;prod\x1b[2J\n00\n")
-    assert isinstance(found, Cause) and "control character" in found.detail
+    assert isinstance(found, SecretFailure) and "control character" in found.detail
 
 
 def test_inventory_takes_values_of_ansible_vault(place: Path) -> None:

@@ -15,9 +15,9 @@ from statecfg.run import bundle
 from statecfg.run.host import actions
 from statecfg.run.host.broken import Broken
 from statecfg.run.host.code import needed
-from statecfg.run.host.request import CommonRequest, Request
+from statecfg.run.host.request import CommonRequest, HostRequest
 from statecfg.run.host.session import HostSession
-from statecfg.run.host.state import State
+from statecfg.run.host.state import SessionState
 from tests.each import each
 from tests.unit.run.no_files import no_files
 from tests.unit.run.test_session import END, HELLO, definition, sent
@@ -36,7 +36,7 @@ class Case:
         sent_bundle = bundle.build(known.types)
         common = CommonRequest("r1", mode, "me@here")
         first = bundle.first_parts(mode, True)
-        request = Request(Host("web1"), known, "web.yml", sent_bundle, common, facts=ASKED, first_parts=first)
+        request = HostRequest(Host("web1"), known, "web.yml", sent_bundle, common, facts=ASKED, first_parts=first)
         self.now = 100.0
         self.session = HostSession(request, lambda name, data: None, clock=lambda: self.now)
         self.opening = sent(self.session.opening())
@@ -65,7 +65,7 @@ def test_the_opening_asks_for_facts_and_sends_no_nodes(case: Case) -> None:
 
 def test_the_definition_follows_the_facts_with_new_node_types(case: Case) -> None:
     assert case.hear(HELLO, TOLD) == [actions.TellFacts(VALUES, {})]
-    assert case.session.state is State.TOLD_FACTS
+    assert case.session.state is SessionState.TOLD_FACTS
     headers = case.define(definition(file("/etc/a", content="x"), group("web")), "fact cpus: changed")
     assert [header["type"] for header in headers] == ["nodes", "begin"]
     begin = headers[1]
@@ -73,7 +73,7 @@ def test_the_definition_follows_the_facts_with_new_node_types(case: Case) -> Non
     assert (begin["prune"], begin["differs"], begin["secrets"]) == (True, ["fact cpus: changed"], {})
     (part,) = begin["parts"]
     assert part in case.session.supplies.parts
-    assert case.session.state is State.PLANNING
+    assert case.session.state is SessionState.PLANNING
 
 
 def test_a_session_that_sends_new_node_types_accesses_no_files(case: Case) -> None:
@@ -150,7 +150,9 @@ def test_facts_are_accepted_only_once_and_only_if_requested(case: Case) -> None:
     with pytest.raises(Broken):
         case.hear(TOLD)
     plain = HostSession(
-        Request(Host("web1"), definition(), "web.yml", bundle.build(["file"]), CommonRequest("r1", "plan", "me@here")),
+        HostRequest(
+            Host("web1"), definition(), "web.yml", bundle.build(["file"]), CommonRequest("r1", "plan", "me@here")
+        ),
         lambda name, data: None,
     )
     list(plain.receive(wire.GREETING + plain.nonce.encode() + b"\n"))

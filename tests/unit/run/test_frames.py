@@ -16,7 +16,7 @@ from statecfg.remote.run import report
 from statecfg.run.host import frames
 from statecfg.run.host.broken import Broken
 from statecfg.run.host.report import HostReport
-from statecfg.run.host.state import State
+from statecfg.run.host.state import SessionState
 from statecfg.run.strict import Invalid, Strict, weigh
 from tests.each import each
 
@@ -117,7 +117,7 @@ def test_every_frame_of_the_executor_has_a_class() -> None:
 @each("seconds", [-1, 121, 1e300, float("nan")])
 def test_host_may_not_call_a_hook_with_an_invalid_time_limit(seconds: float) -> None:
     said = HostReport(Definition([]), "apply", lambda name, data: None)
-    said.state = State.ACTING
+    said.state = SessionState.ACTING
     calling = {"type": "calling", "hook": "h", "event": "post-create", "name": "file:/a"}
     with pytest.raises(Broken, match=r"frame is invalid|gives a hook"):
         said.take(said.read({**calling, "seconds": seconds}))

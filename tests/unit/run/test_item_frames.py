@@ -9,7 +9,7 @@ import pytest
 from statecfg.playbook.compile import Definition
 from statecfg.run.host import frames
 from statecfg.run.host.broken import Broken
-from statecfg.run.host.plan import MOST_ITEMS, HostPlan
+from statecfg.run.host.plan import MOST_ITEMS, HostNodes
 from statecfg.run.host.progress import HostProgress
 from tests.each import each
 
@@ -31,8 +31,8 @@ def planned(layer: int, *nodes: dict[str, Any], part: str = "layers") -> frames.
     return frames.PlannedFrame.from_json({"layer": layer, "nodes": list(nodes), "part": part})
 
 
-def plan(*items: dict[str, Any], outcome: str = "unchanged") -> HostPlan:
-    made = HostPlan(Definition(LAYERS), "apply")
+def plan(*items: dict[str, Any], outcome: str = "unchanged") -> HostNodes:
+    made = HostNodes(Definition(LAYERS), "apply")
     made.take(planned(0, node("keys", outcome), *items, node("file:/b")))
     made.take(planned(1, node("file:/c")))
     return made
@@ -62,7 +62,7 @@ def test_items_get_type_and_place_of_their_declared_node() -> None:
     ],
 )
 def test_other_items_are_refused(layer: int, wrong: dict[str, Any]) -> None:
-    made = HostPlan(Definition(LAYERS), "apply")
+    made = HostNodes(Definition(LAYERS), "apply")
     with pytest.raises(Broken):  # the name may be a duplicate only in the second frame, or missing
         made.take(planned(0, node("keys"), node("file:/b"), *([wrong] if layer == 0 else [])))
         made.take(planned(1, node("file:/c"), *([wrong] if layer == 1 else [])))
@@ -76,7 +76,7 @@ def test_number_of_items_is_limited() -> None:
 
 
 def test_removals_have_no_items() -> None:
-    made = HostPlan(Definition(LAYERS), "apply")
+    made = HostNodes(Definition(LAYERS), "apply")
     with pytest.raises(Broken):
         made.take(planned(0, item("x"), part="removals"))
 

@@ -11,7 +11,7 @@ from statecfg.resources import file, reboot
 from statecfg.run.host import actions
 from statecfg.run.host.absence import ABSENT, StillUp
 from statecfg.run.host.broken import SUSPICIOUS, Broken
-from statecfg.run.host.state import State
+from statecfg.run.host.state import SessionState
 from tests.each import each
 from tests.unit.run.test_session import CODE, END, HELLO, Case, definition, sent
 
@@ -45,7 +45,7 @@ class Reboots(Case):
         found = self.hear(STARTS, {"type": "keep", "text": "secret"}, {"type": "keep", "text": " rest"}, ASKS)
         assert found == [actions.AllowReboot()]
         assert sent(self.session.may_reboot()) == [{"type": "reboot"}]
-        assert self.session.state is State.REBOOTING
+        assert self.session.state is SessionState.REBOOTING
 
 
 def test_the_session_continues_over_a_new_connection() -> None:
@@ -59,7 +59,7 @@ def test_the_session_continues_over_a_new_connection() -> None:
     assert headers[1]["run"] == "r1" and headers[1]["resume"] == {"boot": "b1"} and not headers[1]["asks"]
     case.greet()
     case.hear(HELLO, {"type": "booted", "boot": "b2"}, {"type": "resumed"})
-    assert case.session.state is State.ACTING
+    assert case.session.state is SessionState.ACTING
     ended = {**STARTS, "event": "finished", "status": "ok"}
     case.hear(ended, {"type": "finished", "node": NODE, "outcome": "changed"})
     case.hear({"type": "layer", "layer": 0, "nodes": [case.node(0, status="ok")]})
@@ -81,18 +81,18 @@ def test_a_host_that_has_not_rebooted_yet_is_asked_again() -> None:
     case.greet()
     with pytest.raises(StillUp):
         case.hear(HELLO, {"type": "booted", "boot": "b1"})
-    assert case.session.state is State.RETURNING
+    assert case.session.state is SessionState.RETURNING
     list(case.session.resume(CODE))
     case.greet()
     case.hear(HELLO, {"type": "booted", "boot": "b2"}, {"type": "resumed"})
-    assert case.session.state is State.ACTING
+    assert case.session.state is SessionState.ACTING
 
 
 def test_a_host_that_can_not_reboot_goes_on() -> None:
     case = Reboots()
     case.away()
     case.hear({**STARTS, "event": "finished", "status": "error", "reason": "not today"})
-    assert case.session.state is State.ACTING
+    assert case.session.state is SessionState.ACTING
 
 
 def test_a_host_that_does_not_come_back_is_unknown() -> None:

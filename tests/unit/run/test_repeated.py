@@ -13,8 +13,8 @@ from statecfg.run.host import repeated
 from statecfg.run.host.barrier import Barrier
 from statecfg.run.host.events import Late
 from statecfg.run.host.gate import Gate, Pace, Pass, Slots
-from statecfg.run.host.request import Request
-from statecfg.run.host.state import State
+from statecfg.run.host.request import HostRequest
+from statecfg.run.host.state import SessionState
 from statecfg.transport import WorkerLost
 from tests.each import each
 from tests.unit.run.test_session import HELLO, Case, done
@@ -34,9 +34,9 @@ class Driven:
         self.gate_pass = Pass(Slots(1, 1, Pace(None, threading.Event())), self.gate, Barrier(None, ()))
         self.interrupted: str | None = None
         self.late: Callable[[], Late] = lambda: (case.defined, {}, None)
-        self.answer, self.asked, self.runs = answer, list[Request](), 0
+        self.answer, self.asked, self.runs = answer, list[HostRequest](), 0
 
-    def ask(self, request: Request) -> Mapping[str, Any]:
+    def ask(self, request: HostRequest) -> Mapping[str, Any]:
         assert self.answer is not None, "the host was asked"
         self.asked.append(request)
         return self.answer
@@ -107,8 +107,8 @@ def test_a_host_on_which_an_action_has_started_is_not_asked() -> None:
     assert not Driven(case).repeated()
 
 
-@each("state", [State.ASKING, State.REBOOTING, State.RETURNING, State.SERVING_UNITS])
-def test_a_host_that_runs_hooks_or_reboots_is_not_asked(state: State) -> None:
+@each("state", [SessionState.ASKING, SessionState.REBOOTING, SessionState.RETURNING, SessionState.SERVING_UNITS])
+def test_a_host_that_runs_hooks_or_reboots_is_not_asked(state: SessionState) -> None:
     case = acting()
     case.session.report.state = state
     assert not Driven(case).repeated()
@@ -128,7 +128,7 @@ def test_a_host_that_was_not_told_to_act_is_repeated_without_a_question() -> Non
     case = Case()
     case.greet()
     case.hear(HELLO)
-    assert case.session.state is State.PLANNING
+    assert case.session.state is SessionState.PLANNING
     assert Driven(case).repeated()
 
 
@@ -153,7 +153,7 @@ def _asked() -> Driven:
     case.greet()
     planned = {"type": "planned", "layer": 0, "nodes": case.nodes(), "fingerprints": {"file:/etc/motd": "f1"}}
     case.hear(HELLO, planned, {"type": "plan", "waits": True})
-    assert case.session.state is State.WAITING
+    assert case.session.state is SessionState.WAITING
     return Driven(case)
 
 

@@ -18,9 +18,9 @@ from statecfg.run.bundle import Bundle
 from statecfg.run.host import actions, deadlines
 from statecfg.run.host.broken import SUSPICIOUS, Broken
 from statecfg.run.host.code import Code
-from statecfg.run.host.request import CommonRequest, Request
+from statecfg.run.host.request import CommonRequest, HostRequest
 from statecfg.run.host.session import AGAIN, HostSession
-from statecfg.run.host.state import State
+from statecfg.run.host.state import SessionState
 from tests.each import each
 
 BUNDLE = Bundle(random.Random(5).randbytes(320_000), "5" * 64, {})  # it can't be compressed
@@ -42,7 +42,7 @@ class Case:
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.defined = defined or definition()
         common = CommonRequest("r1", mode, "me@here")
-        request = Request(Host("web1"), self.defined, "web.yml", BUNDLE, common, more=more)
+        request = HostRequest(Host("web1"), self.defined, "web.yml", BUNDLE, common, more=more)
         self.session = HostSession(request, self.emit, clock=lambda: self.now)
         self.session.opening()
         self.session.begin(self.defined, more, CODE)
@@ -114,19 +114,19 @@ def test_opening_sends_everything_that_needs_no_answer() -> None:
 
 def test_apply_goes_through_all_states_until_finished() -> None:
     case = Case()
-    assert case.session.state is State.CONNECTING
+    assert case.session.state is SessionState.CONNECTING
     case.greet()
-    assert case.hear(HELLO) == [] and case.session.state is State.PLANNING
+    assert case.hear(HELLO) == [] and case.session.state is SessionState.PLANNING
     assert case.hear({"type": "planned", "layer": 0, "nodes": case.nodes()}, {"type": "plan", "waits": True}) == [
         actions.PlanReceived()
     ]
-    assert case.session.state is State.WAITING
+    assert case.session.state is SessionState.WAITING
     assert sent(case.session.go(True)) == [{"type": "go"}]
-    assert case.session.state is State.ACTING
+    assert case.session.state is SessionState.ACTING
     layer = {"type": "layer", "layer": 0, "nodes": case.nodes()}
     assert case.hear(*done("file:/etc/motd"), layer, END) == [actions.ResultReceived()]
     case.session.report.conclude()
-    assert case.session.state is State.FINISHED
+    assert case.session.state is SessionState.FINISHED
     assert case.session.report.data["status"] == "ok"
     assert case.session.report.data["summary"] == {"changed": 1}
     assert [name for name, _ in case.events] == [
@@ -152,7 +152,7 @@ def test_declined_plan_is_not_applied() -> None:
     case = Case()
     case.plan()
     assert sent(case.session.go(False)) == [{"type": "no"}]
-    assert case.session.state is State.DECLINED
+    assert case.session.state is SessionState.DECLINED
     case.hear({**END, "declined": True})
     case.session.report.conclude()
     report = case.session.report.data
@@ -162,14 +162,14 @@ def test_declined_plan_is_not_applied() -> None:
 def test_plan_without_changes_does_not_wait() -> None:
     case = Case()
     case.plan(waits=False, outcome="unchanged")
-    assert case.session.state is State.PLANNED
+    assert case.session.state is SessionState.PLANNED
 
 
 @pytest.mark.parametrize("mode", ["plan", "verify"])
 def test_plan_and_verify_neither_wait_nor_act(mode: str) -> None:
     case = Case(mode)
     case.plan(waits=True)
-    assert case.session.state is State.PLANNED
+    assert case.session.state is SessionState.PLANNED
     with pytest.raises(Broken, match="acts without permission"):
         case.hear(*done("file:/etc/motd"))
 
@@ -178,7 +178,7 @@ def test_plan_and_verify_neither_wait_nor_act(mode: str) -> None:
 def test_host_may_act_only_with_permission(state: str) -> None:
     case = Case()
     case.plan()
-    case.session.report.state = State[state]
+    case.session.report.state = SessionState[state]
     with pytest.raises(Broken, match="acts without permission") as broken:
         case.hear(*done("file:/etc/motd"))
     assert broken.value.hint == SUSPICIOUS
@@ -244,7 +244,7 @@ def test_hosts_of_a_run_get_the_same_frames_with_content() -> None:
     common = CommonRequest("r1", "apply", "me@here")
     got = []
     for name in ("web1", "web2"):
-        session = HostSession(Request(Host(name), defined, "web.yml", BUNDLE, common), lambda name, data: None)
+        session = HostSession(HostRequest(Host(name), defined, "web.yml", BUNDLE, common), lambda name, data: None)
         session.begin(defined, {}, CODE)
         list(session.receive(wire.GREETING + session.nonce.encode() + b"\n" + wire.encode(HELLO)))
         (send,) = session.receive(wire.encode({"type": "need", "blobs": [sha256]}))
@@ -259,10 +259,10 @@ def test_session_answers_a_hook_that_the_host_requests() -> None:
     case.act()
     (call,) = case.hear(ask())
     assert isinstance(call, actions.CallHook) and call.frame.hook == "guard"
-    assert case.session.state is State.ASKING
+    assert case.session.state is SessionState.ASKING
     case.wait(10)
     assert sent(case.session.hooked(3, {"ok": True})) == [{"ok": True, "type": "hooked", "id": 3}]
-    assert case.session.state is State.ACTING
+    assert case.session.state is SessionState.ACTING
     assert case.events[-1] == (
         "hook-started",
         {"hook": "guard", "event": "post-create", "name": "file:/etc/motd"},
@@ -300,14 +300,14 @@ def test_session_serves_units_until_the_host_may_continue() -> None:
     case.act()
     (told,) = case.hear({"type": "units", "phase": "before", "ok": True})
     assert told == actions.TellUnits({"type": "units", "phase": "before", "ok": True}, waits_for_others=False)
-    assert case.session.state is State.SERVING_UNITS
+    assert case.session.state is SessionState.SERVING_UNITS
     order = {"type": "unit", "do": "hook", "id": 1, "step": {"unit": "web/0", "hook": "start"}}
     assert sent(case.session.tell_units(order)) == [order]
     ended = {"type": "unit-done", "id": 1, "ok": True, "ran": True, "error": "", "seconds": 1.0, "changes": {}}
     case.hear(ended)
     assert [data["status"] for name, data in case.events if name == "unit-hook"] == ["started", "ok"]
     case.session.tell_units({"type": "units-go"})
-    assert case.session.state is State.ACTING
+    assert case.session.state is SessionState.ACTING
     (last,) = case.hear({"type": "units", "phase": "after", "ok": True})
     assert isinstance(last, actions.TellUnits) and last.waits_for_others
 
@@ -357,7 +357,7 @@ def test_host_that_waits_for_us_has_no_time_limit() -> None:
     for _ in range(400):
         case.hear({"type": "beat"})
         case.wait(10)
-    assert case.session.state is State.WAITING
+    assert case.session.state is SessionState.WAITING
 
 
 def test_frame_must_end_in_time() -> None:

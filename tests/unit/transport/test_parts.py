@@ -8,7 +8,7 @@ import time
 import pytest
 
 from statecfg.transport import TransportError, Unreachable
-from statecfg.transport.dial import HANDSHAKES_PER_ADDRESS, Gate, gate, within
+from statecfg.transport.dial import HANDSHAKES_PER_ADDRESS, LoginGate, gate, within
 from statecfg.transport.quoting import command_line, quote
 from tests.each import each
 
@@ -34,7 +34,7 @@ def test_summary_of_a_transport_error_is_one_line() -> None:
 
 
 def test_gate_gives_up_after_its_timeout() -> None:
-    door = Gate(1)
+    door = LoginGate(1)
     with door.enter("first", 1), pytest.raises(Unreachable, match="did not finish"), door.enter("second", 0.1):
         pass
 

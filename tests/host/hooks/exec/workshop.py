@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from statecfg.hooks.exec.engine import Engine
+from statecfg.hooks.exec.engine import HookEngine
 from statecfg.hooks.exec.types import HookTypes
 from statecfg.store import hosts, leases
 from statecfg.store.database import Store
@@ -38,13 +38,13 @@ jq '(.hook.configuration.count + 1) as $n | {
 DRAINS = """
 import sys
 from pathlib import Path
-from statecfg.hooks.exec.engine import Engine
+from statecfg.hooks.exec.engine import HookEngine
 from statecfg.hooks.exec.types import HookTypes
 from statecfg.store import hosts, leases, opened
 url, folder, event, host, count, drain, lease = sys.argv[1:]
 leases.LEASE, leases.RENEW = float(lease), float(lease) / 3
 with opened(url=url) as store:
-    engine = Engine(store, HookTypes((Path(folder),)))
+    engine = HookEngine(store, HookTypes((Path(folder),)))
     for _ in range(int(count)):
         engine.trigger(event, hosts.get(store, host))
         if drain == "each":
@@ -59,7 +59,7 @@ class Workshop:
     def __init__(self, store: Store, folder: Path) -> None:
         self.store, self.folder = store, folder
         folder.mkdir(exist_ok=True)
-        self.engine = Engine(store, HookTypes((folder,)))
+        self.engine = HookEngine(store, HookTypes((folder,)))
         self.host = hosts.tag(store, "web1", ["blue"])
 
     def type(self, name: str, schema: str = "", **programs: str) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 from statecfg import dialects, store
 from statecfg.hooks.http.reconcile import Reconciler
 from statecfg.hooks.registration import files
-from statecfg.hooks.service import HookError, HookService, Request
+from statecfg.hooks.service import HookError, HookRequest, HookService
 from statecfg.playbook import project
 from statecfg.run import prepare
 from statecfg.run.prepare import Choice, Work
@@ -128,17 +128,17 @@ class Watched:
     """A hook service. It passes each request to `change`, which a test can replace, and keeps a copy in `seen`."""
 
     service: HookService = field(default_factory=HookService)
-    seen: list[Request] = field(default_factory=list)
+    seen: list[HookRequest] = field(default_factory=list)
     errors: list[HookError | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.service.pre_reconcile(self._asked)
         self.service.finalize(self._asked)
 
-    def change(self, request: Request) -> None:
+    def change(self, request: HookRequest) -> None:
         """Leave the request unchanged. A test can replace this method."""
 
-    def _asked(self, request: Request) -> None:
+    def _asked(self, request: HookRequest) -> None:
         self.seen.append(copy.deepcopy(request))
         error = self.errors.pop(0) if self.errors else None
         if error is not None:
