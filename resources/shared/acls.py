@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine import access_lists
@@ -65,7 +65,7 @@ def present(stat: Stat) -> dict[tuple[str, str], int]:
     return {(tag, name): allowed for tag, name, allowed in stat.acl if tag != "owning group"}
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the entries with the host.
 
     :raises CheckError: if the path can't have them
@@ -97,13 +97,13 @@ def _check_mask(path: str, stat: Stat, who: str, allowed: int) -> None:
         raise CheckError("%s has mode %04o, which limits %s:%s to %s; a mode with %s for the group allows it" % limited)
 
 
-def remember(node: Node, world: World) -> AclMemory:
+def remember(node: HostNode, world: World) -> AclMemory:
     """Record the present entries."""
     stat = world.stat(node.attrs["path"])
     return {"entries": texts(present(stat)) if stat is not None else []}
 
 
-def undo(node: Node, memory: AclMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: AclMemory, world: World) -> ActionSpec:
     """Give the entries that the node set or removed their former permissions. Others stay as they are now."""
     attrs, path = node.attrs, node.attrs["path"]
     stat, was = world.stat(path), parsed(memory["entries"])

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -98,7 +98,7 @@ def _entry(world: World, name: str) -> records.Fields | None:
     return world.entry("alternative", name)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the mode and the choice of the name with the wanted ones.
 
     :raises CheckError: if the name or the program is not registered
@@ -129,12 +129,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return actions
 
 
-def remember(node: Node, world: World) -> AlternativeMemory:
+def remember(node: HostNode, world: World) -> AlternativeMemory:
     """Record the fields of the name."""
     return {"entry": world.entry("alternative", node.attrs["name"])}
 
 
-def undo(node: Node, memory: AlternativeMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: AlternativeMemory, world: World) -> ActionSpec:
     """Restore mode and choice, and remove the program that the node registered."""
     attrs, was = node.attrs, memory["entry"]
     name, now = attrs["name"], world.entry("alternative", attrs["name"])

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Maker, Node
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode, Maker
 from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine import process
 from statecfg.remote.machine.changes import Changes
@@ -108,7 +108,7 @@ def log(result: Mapping[str, object]) -> str:
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
 
 
-def check(node: Node, world: World) -> ActionSpec:
+def check(node: HostNode, world: World) -> ActionSpec:
     """Ask the module in check mode. If it has none, its turn must come first.
 
     :raises CheckError: if the module fails in check mode, or the host's Python is too old for it
@@ -219,6 +219,6 @@ def _fields(changes: Changes, thing: str, before: object, after: object) -> None
             changes.note(thing, str(key), was.get(key), will.get(key))
 
 
-def undo(node: Node) -> ActionSpec:
+def undo(node: HostNode) -> ActionSpec:
     """Report that what the module has done stays."""
     return ActionSpec(left=[STAYS % node.attrs["module"]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, Node
+from statecfg.remote.graph.model import Action, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -19,7 +19,7 @@ def fetch_lists(machine: Machine, path: str) -> Result:
     return machine.run(argv, {"files": [apt_settings.LISTS]}, env=apt_settings.QUIET, timeout=apt_settings.TIMEOUT)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the file of a repository, and whether apt has its lists.
 
     :raises CheckError: see `drop_ins.compare`

@@ -8,7 +8,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import directories, paths, records, restore, tree
 
@@ -263,12 +263,12 @@ def read(attrs: records.Attrs, world: World) -> dict[str, tree.SourceEntry]:
     return found
 
 
-def with_tree(node: Node, world: World) -> Node:
+def with_tree(node: HostNode, world: World) -> HostNode:
     """Return the node of a `directory` whose source is the content of the archive."""
-    return Node(node.provides, node.type, node.requires, {**node.attrs, "tree": read(node.attrs, world)})
+    return HostNode(node.provides, node.type, node.requires, {**node.attrs, "tree": read(node.attrs, world)})
 
 
-def actions(world: World, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
+def actions(world: World, node: HostNode, nodes: Mapping[str, HostNode]) -> list[Action]:
     """Return what unpacks the files that are missing or differ: directories first, then in the order of the archive.
 
     Compressed archives can only be read from the beginning to the end.
@@ -296,7 +296,7 @@ def actions(world: World, node: Node, nodes: Mapping[str, Node]) -> list[Action]
     return sorted(found, key=sort_key)
 
 
-def blobs(node: Node, world: World) -> list[Blob]:
+def blobs(node: HostNode, world: World) -> list[Blob]:
     """Return the archive, if a file of it differs on the host or is missing there."""
     content = node.attrs.get("content")
     if content is None or not directories.blobs(with_tree(node, world), world):
@@ -304,18 +304,18 @@ def blobs(node: Node, world: World) -> list[Blob]:
     return [content]
 
 
-def remember(node: Node, world: World) -> directories.DirectoryMemory:
+def remember(node: HostNode, world: World) -> directories.DirectoryMemory:
     """Record everything that the archive may replace."""
     return directories.remember(with_tree(node, world), world)
 
 
-def learn(node: Node, memory: directories.DirectoryMemory, world: World) -> Mapping[str, Any]:
+def learn(node: HostNode, memory: directories.DirectoryMemory, world: World) -> Mapping[str, Any]:
     """Record the names of an archive on the host, because the node itself does not have them."""
     return {"source": sorted({*memory["source"], *read(node.attrs, world)})}
 
 
 def undo(
-    node: Node, memory: directories.DirectoryMemory, world: World, to_remove: Mapping[str, Node] | None = None
+    node: HostNode, memory: directories.DirectoryMemory, world: World, to_remove: Mapping[str, HostNode] | None = None
 ) -> ActionSpec:
     """Restore what the archive replaced, and remove what it brought."""
     restoring = restore.Restore(world, memory, to_remove)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -33,7 +33,7 @@ def make_directory(machine: Machine, path: str, owner: str, group: str | None) -
     return machine.mkdir(path, 0o700, owner, group)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Return what puts the key into the file, or removes it. With `all_keys`, return what writes the whole file.
 
     :raises CheckError: if the user does not exist, or has no home directory
@@ -70,7 +70,7 @@ def _group(world: World, user: str) -> str | None:
     return named or (user if user in groups else None)
 
 
-def _entry(node: Node, path: str, **attrs: object) -> Node:
+def _entry(node: HostNode, path: str, **attrs: object) -> HostNode:
     """Return the entry of the key. The line of a key is recognized by type and key, not by its comment or options."""
     key_type, key, *comment = node.attrs["key"].split(None, 2)
     restrictions = ",".join(node.attrs.get("restrictions") or ())
@@ -79,13 +79,13 @@ def _entry(node: Node, path: str, **attrs: object) -> Node:
     return entries.entry(node, path, line, match, **attrs)
 
 
-def _whole(node: Node, path: str, **attrs: object) -> Node:
+def _whole(node: HostNode, path: str, **attrs: object) -> HostNode:
     """Return the file with all keys of the user, as `file` would declare it."""
     content = Blob.of("".join(f"{key}\n" for key in node.attrs["all_keys"]))
-    return Node(node.provides, node.type, node.requires, {"path": path, "content": content, **attrs})
+    return HostNode(node.provides, node.type, node.requires, {"path": path, "content": content, **attrs})
 
 
-def _written(whole: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def _written(whole: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Return what writes the file with all keys."""
     attrs, path = whole.attrs, whole.attrs["path"]
     for name, other in sorted(nodes.items()):
@@ -100,7 +100,7 @@ def _written(whole: Node, nodes: Mapping[str, Node], world: World) -> list[Actio
     return [files.write(path, attrs["content"], 0o600, attrs["owner"], attrs.get("group"))]
 
 
-def remember(node: Node, world: World) -> AuthorizedKeyMemory | AuthorizedKeysMemory:
+def remember(node: HostNode, world: World) -> AuthorizedKeyMemory | AuthorizedKeysMemory:
     """Record the lines with the key, and whether the directory is missing. Without a user, the path is empty."""
     user = node.attrs["user"]
     if node.attrs.get("all_keys") is not None and world.entry("users", user) is not None:
@@ -113,7 +113,7 @@ def remember(node: Node, world: World) -> AuthorizedKeyMemory | AuthorizedKeysMe
     return {**entries.remember(_entry(node, path), world), "made": world.stat(posixpath.dirname(path)) is None}
 
 
-def undo(node: Node, memory: Any, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: Any, world: World) -> ActionSpec:
     """Restore the former line with the key, or remove the key. Remove an empty directory that the node created."""
     path = memory["path"]
     if not path:

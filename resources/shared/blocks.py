@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
@@ -166,7 +166,7 @@ def restored(text: str, begin: str, end: str, was: Sequence[lines.RemovedLine], 
     return lines.closed(some, text, last)
 
 
-def edits(node: Node, nodes: Mapping[str, Node], world: World, path: str, stat: Stat | None) -> list[Action]:
+def edits(node: HostNode, nodes: Mapping[str, HostNode], world: World, path: str, stat: Stat | None) -> list[Action]:
     """Return what inserts, changes or removes the node's block, and sets mode and owner of the file.
 
     :param stat: the file; None if it does not exist
@@ -195,7 +195,7 @@ def edits(node: Node, nodes: Mapping[str, Node], world: World, path: str, stat: 
     return text_files.actions(world, path, stat, node, nodes, edited != text, write)
 
 
-def remember(node: Node, world: World) -> BlockMemory:
+def remember(node: HostNode, world: World) -> BlockMemory:
     """Record the block that the file already contains, with its position."""
     text, memory = text_files.remember(node, world)
     begin, end = markers(node.attrs, node.provides)
@@ -208,7 +208,7 @@ def remember(node: Node, world: World) -> BlockMemory:
     return {**memory, "begin": begin, "end": end, "block": block}
 
 
-def undo(node: Node, memory: BlockMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: BlockMemory, world: World) -> ActionSpec:
     """Remove the block or put the former one back, unless others have changed its lines since."""
     attrs, path, was, last = node.attrs, memory["path"], memory["block"], memory["last"]
     begin, end = memory["begin"], memory["end"]

@@ -46,7 +46,7 @@ def run_attempts(
 
     def perform() -> Result:
         assert isinstance(machine, RealMachine)
-        command = Command(machine, argv, failed_when or {}, codes, {"cwd": cwd, "user": user, "env": env}, keep)
+        command = RetriedCommand(machine, argv, failed_when or {}, codes, {"cwd": cwd, "user": user, "env": env}, keep)
         try:
             with sent(machine, script, user) as path:
                 command.put(path)
@@ -140,7 +140,7 @@ class Log:
         del self.data[:surplus]
 
 
-class Command:
+class RetriedCommand:
     """One command, which runs until it succeeds or no retry is left.
 
     :param argv: the program and its arguments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, Stays
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode, Stays
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import ANYTHING, Machine, World
@@ -50,7 +50,7 @@ def action(attrs: records.Attrs, command: list[str] | str, codes: list[int] | No
     return run(words(command), effect(attrs), timeout=attrs.get("timeout") or 600.0, codes=codes, **options)
 
 
-def wanted(node: Node) -> Action:
+def wanted(node: HostNode) -> Action:
     """Return the action that runs the program of a node."""
     attrs, kept = node.attrs, node.options.get("produces")
     program = attrs.get("argv") or attrs.get("interpreter") or attrs.get("shell") or ""
@@ -62,12 +62,12 @@ def wanted(node: Node) -> Action:
     return command_attempts.action(attrs, words(program), effect(attrs), keep)
 
 
-def stdout(node: Node, world: World, said: dict[str, str]) -> str | None:
+def stdout(node: HostNode, world: World, said: dict[str, str]) -> str | None:
     """Return what the command printed when it ran last, without the line breaks at the end."""
     return said.get("stdout")
 
 
-def needed(node: Node, world: World) -> bool:
+def needed(node: HostNode, world: World) -> bool:
     """Return whether the command must run, because of a trigger or its guards."""
     attrs = node.attrs
     if node.triggers and world.triggered_by:
@@ -128,12 +128,12 @@ def effect(attrs: records.Attrs) -> records.Effect:
     return {"files": paths, "unknown": [facet for facet in FACETS if declared.get(facet)]}
 
 
-def remember(node: Node, world: World) -> CommandMemory:
+def remember(node: HostNode, world: World) -> CommandMemory:
     """Record whether the result of the command existed before."""
     return {"done": not all(lacking(node.attrs, world)) if node.attrs.get("undo") is not None else None}
 
 
-def undo(node: Node, memory: CommandMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: CommandMemory, world: World) -> ActionSpec:
     """Run the `undo` of a command if its guards say that its result exists.
 
     :raises Stays: if the undo needs a secret that the playbook no longer contains

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import SECRETS, Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import SECRETS, Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, Probe, World
@@ -191,7 +191,7 @@ def change(
     return machine.run(["sh", "-c", QUIET, "sh", *argv, verb, "--timeout", str(stop_timeout), *only], effect)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the containers of a project with its files.
 
     :raises CheckError: if the engine fails, the files are not valid, or others created the containers
@@ -240,13 +240,13 @@ def _change(attrs: records.Attrs, verb: str, services: Sequence[str]) -> Action:
     return change(words(attrs), verb, attrs["name"], list(services), attrs["stop_timeout"])
 
 
-def remember(node: Node, world: World) -> ComposeMemory:
+def remember(node: HostNode, world: World) -> ComposeMemory:
     """Record which services had containers."""
     engines.require(world, node.attrs["engine"])
     return {"services": sorted(compose_services.of(world, node.attrs["engine"], node.attrs["name"]))}
 
 
-def undo(node: Node, memory: ComposeMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: ComposeMemory, world: World) -> ActionSpec:
     """Remove the containers of a project that the node created. Volumes stay."""
     attrs, project, was = node.attrs, node.attrs["name"], memory["services"]
     engines.require(world, attrs["engine"])

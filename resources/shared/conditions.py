@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, Node, required
+from statecfg.remote.graph.model import Action, HostNode, required
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine.real import RealMachine
@@ -110,7 +110,9 @@ def nothing() -> list[Action]:
     return []
 
 
-def waiting(node: Node, nodes: Mapping[str, Node], actions: list[Mapping[str, object]], world: World) -> list[Action]:
+def waiting(
+    node: HostNode, nodes: Mapping[str, HostNode], actions: list[Mapping[str, object]], world: World
+) -> list[Action]:
     """Return the wait if the condition does not hold, or if a required node changes something in this run.
 
     What holds now may end when a required node acts, such as a service that restarts. So the plan has the wait then.

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -202,7 +202,7 @@ def _create_action(
     return create(engine, name, wanted, attrs.get("env") or None, values, image_id, *times, dropped)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare a container with the wanted one.
 
     :raises CheckError: if the engine can't be read, the image is missing, or the container is not ours
@@ -231,13 +231,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [restart(engine, name, attrs["stop_timeout"])] if triggered and attrs["running"] else []
 
 
-def remember(node: Node, world: World) -> ContainerMemory:
+def remember(node: HostNode, world: World) -> ContainerMemory:
     """Record which container has the name."""
     now = engines.container(world, node.attrs["engine"], node.attrs["name"])
     return {"state": now["state"] if now is not None else None, "foreign": bool(now and now.get("foreign"))}
 
 
-def undo(node: Node, memory: ContainerMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: ContainerMemory, world: World) -> ActionSpec:
     """Remove a container that the node created; bring back one that it replaced."""
     attrs, was = node.attrs, memory["state"]
     engine, name, seconds = attrs["engine"], attrs["name"], attrs.get("stop_timeout") or 10

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -76,7 +76,7 @@ def restore_answers(machine: Machine, package: str, commands: list[str], gone: S
     return machine.run(argv, effect, input=text.encode(), env=apt_settings.QUIET, timeout=300.0, codes=(0, 10))
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the stored answers.
 
     :raises CheckError: if the host has no debconf
@@ -103,14 +103,14 @@ def installed(world: World, package: str) -> bool:
     return "version" in (world.entry("packages", package) or {})
 
 
-def remember(node: Node, world: World) -> DebconfMemory:
+def remember(node: HostNode, world: World) -> DebconfMemory:
     """Record the former answers, except passwords."""
     known = world.facet("debconf")
     names = [*(node.attrs.get("answers") or ()), *(node.attrs.get("passwords") or ())]
     return {"answers": {question: known.get(question) for question in names}}
 
 
-def undo(node: Node, memory: DebconfMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: DebconfMemory, world: World) -> ActionSpec:
     """Restore the former answers, and remove the questions that did not exist."""
     package, known = node.attrs["package"], world.facet("debconf")
     commands: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
@@ -33,7 +33,9 @@ def mkdir(
     return machine.mkdir(path, mode, owner, group, parents)
 
 
-def own_actions(world: World, path: str, stat: Stat | None, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
+def own_actions(
+    world: World, path: str, stat: Stat | None, node: HostNode, nodes: Mapping[str, HostNode]
+) -> list[Action]:
     """Return what creates the directory, or sets its mode and owner.
 
     :raises CheckError: if the path is not a directory, or its parent directory is missing
@@ -67,7 +69,7 @@ def removal(world: World, path: str, recursive: bool) -> list[Action]:
     return [paths.remove(path, recursive)]
 
 
-def blobs(node: Node, world: World) -> list[Blob]:
+def blobs(node: HostNode, world: World) -> list[Blob]:
     """Return the content of the source's files that differ on the host or are missing there."""
     lacking = []
     for name, entry in (node.attrs.get("tree") or {}).items():
@@ -81,7 +83,7 @@ def blobs(node: Node, world: World) -> list[Blob]:
     return lacking
 
 
-def remember(node: Node, world: World) -> DirectoryMemory:
+def remember(node: HostNode, world: World) -> DirectoryMemory:
     """Record the directory and everything in it that the node may replace or remove."""
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], bool(attrs.get("follow")))
@@ -109,7 +111,9 @@ def remember(node: Node, world: World) -> DirectoryMemory:
     return snap.with_lost(memory)
 
 
-def undo(node: Node, memory: DirectoryMemory, world: World, to_remove: Mapping[str, Node] | None = None) -> ActionSpec:
+def undo(
+    node: HostNode, memory: DirectoryMemory, world: World, to_remove: Mapping[str, HostNode] | None = None
+) -> ActionSpec:
     """Restore what was there before, directories first. Then remove what the node created, directories last."""
     restoring = restore.Restore(world, memory, to_remove)
     attrs, path, was = node.attrs, memory["path"], memory["was"]

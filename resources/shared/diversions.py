@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -47,7 +47,7 @@ def end_diversion(machine: Machine, path: str, to: str) -> Result:
     return machine.run(["dpkg-divert", "--local", "--rename", "--divert", to, "--remove", path], effect)
 
 
-def check(node: Node, world: World) -> list[Action]:
+def check(node: HostNode, world: World) -> list[Action]:
     """Compare the diversion with the wanted one.
 
     :raises CheckError: if a package diverts the path, or both paths exist
@@ -82,12 +82,12 @@ def _require_free(world: World, path: str, to: str) -> None:
         raise CheckError(f"{to} exists already, and dpkg-divert would not rename {path}: move one of them away")
 
 
-def remember(node: Node, world: World) -> DiversionMemory:
+def remember(node: HostNode, world: World) -> DiversionMemory:
     """Record the diversion of the path."""
     return {"entry": world.entry("diversion", node.attrs["path"])}
 
 
-def undo(node: Node, memory: DiversionMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: DiversionMemory, world: World) -> ActionSpec:
     """Restore the former diversion, or remove the node's."""
     path, was = node.attrs["path"], memory["entry"]
     present = world.entry("diversion", path)

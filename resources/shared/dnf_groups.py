@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
+from statecfg.remote.graph.model import ActionSpec, Blob, HostNode, Unknown
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -89,7 +89,7 @@ def change_group(
     return package_steps.Guard(machine, dnf.NAME).run(argv, changed, simulate, foreseen=foreseen)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
     """Ask dnf what the installation or removal of a group would do.
 
     :raises CheckError: if dnf refuses, or if a removal would take a package that another node installs
@@ -123,13 +123,13 @@ def installed(world: World, name: str) -> str | None:
     return next((group for group in sorted(groups) if name in (group, groups[group]["name"])), None)
 
 
-def remember(node: Node, world: World) -> DnfGroupMemory:
+def remember(node: HostNode, world: World) -> DnfGroupMemory:
     """Record whether the group is installed, and all packages."""
     there = installed(world, node.attrs["name"])
     return {"installed": there is not None, "context": Blob.of(package_snapshot.context(world, ()))}
 
 
-def undo(node: Node, memory: DnfGroupMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: DnfGroupMemory, world: World) -> ActionSpec:
     """Remove a group that was not installed before, or install it again."""
     attrs, group = node.attrs, installed(world, node.attrs["name"])
     if (group is not None) is memory["installed"] or memory["installed"] is not bool(attrs.get("absent")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, Node
+from statecfg.remote.graph.model import Action, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -22,7 +22,7 @@ def fetch_lists(machine: Machine, name: str) -> Result:
     return machine.run(argv, {"files": [CACHE]}, timeout=TIMEOUT)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the files of a repository, and whether dnf has its lists. See `rpm_repositories.check`."""
     return rpm_repositories.check(node, nodes, world, "dnf", listed, fetch_lists)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import ActionSpec, Blob, Node
+from statecfg.remote.graph.model import ActionSpec, Blob, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -64,7 +64,7 @@ def _wanted(attrs: records.Attrs) -> tuple[str, str] | None:
     return (ENABLED, attrs["stream"]) if attrs.get("stream") else None
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
     """Compare the stream of a module and its profiles.
 
     :raises CheckError: if the host has another package manager; see also `dnf_profiles.check`
@@ -82,7 +82,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
     return spec
 
 
-def remember(node: Node, world: World) -> DnfModuleMemory:
+def remember(node: HostNode, world: World) -> DnfModuleMemory:
     """Record the stream and the profiles of the module; for profiles also all packages."""
     memory: DnfModuleMemory = {"was": world.entry("dnf_modules", node.attrs["name"])}
     if node.attrs.get("profiles"):
@@ -90,7 +90,7 @@ def remember(node: Node, world: World) -> DnfModuleMemory:
     return memory
 
 
-def undo(node: Node, memory: DnfModuleMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: DnfModuleMemory, world: World) -> ActionSpec:
     """Remove the new profiles, and restore the former stream, unless others have chosen another one since."""
     attrs, was, wanted = node.attrs, memory["was"], _wanted(node.attrs)
     spec = dnf_profiles.undo(node, memory, world) if attrs.get("profiles") else ActionSpec()

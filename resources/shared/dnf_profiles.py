@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import ActionSpec, Node, Unknown
+from statecfg.remote.graph.model import ActionSpec, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -82,7 +82,7 @@ def change_profiles(
     return package_steps.Guard(machine, dnf.NAME).run(argv, effect, simulate, foreseen=foreseen)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World, present: list[str]) -> ActionSpec:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World, present: list[str]) -> ActionSpec:
     """Compare the installed profiles with the wanted ones, and ask dnf for the packages.
 
     :param present: the profiles that are installed once the module has its stream
@@ -105,7 +105,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World, present: list[str
     return ActionSpec([change_profiles(attrs["name"], stream, wrong, remove, steps, left)], known_after=known_after)
 
 
-def undo(node: Node, memory: ProfileMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: ProfileMemory, world: World) -> ActionSpec:
     """Remove the new profiles of a stream, or install the removed ones again."""
     attrs, was = node.attrs, memory["was"]
     entry = world.entry("dnf_modules", attrs["name"]) or {}

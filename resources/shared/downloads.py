@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, Blob, Node
+from statecfg.remote.graph.model import Action, Blob, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine import process
@@ -154,8 +154,8 @@ def matches(world: World, path: str, checksum: str | None) -> bool:
 
 
 def check(
-    node: Node,
-    nodes: Mapping[str, Node],
+    node: HostNode,
+    nodes: Mapping[str, HostNode],
     world: World,
     act: Callable[[Stat | None, int | None, str | None, str | None], Action] | None = None,
 ) -> list[Action]:

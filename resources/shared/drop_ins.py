@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from statecfg.remote.graph.model import Action, Blob, Node
+from statecfg.remote.graph.model import Action, Blob, HostNode
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import files, paths
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the file with the node's content, mode, owner and group.
 
     :raises CheckError: see `compare`
@@ -21,7 +21,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return compare(node, nodes, world, files.write)
 
 
-def compare(node: Node, nodes: Mapping[str, Node], world: World, write: Callable[..., Action]) -> list[Action]:
+def compare(node: HostNode, nodes: Mapping[str, HostNode], world: World, write: Callable[..., Action]) -> list[Action]:
     """Compare the file with the node's content, mode, owner and group.
 
     :param write: the op that writes the file, with the parameters of `files.write`

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.model import Action, ActionSpec, HostNode
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import line_edits, paths, text_files
@@ -16,7 +16,7 @@ from statecfg.resources.shared import line_edits, paths, text_files
 NEW = ("mode", "owner", "group")
 
 
-def entry(node: Node, path: str, line: str, match: str, **attrs: object) -> Node:
+def entry(node: HostNode, path: str, line: str, match: str, **attrs: object) -> HostNode:
     """Return a node as `line_in_file` would declare it.
 
     :param line: the wanted line
@@ -25,10 +25,10 @@ def entry(node: Node, path: str, line: str, match: str, **attrs: object) -> Node
     """
     absent = bool(node.attrs.get("absent"))
     wanted = {"path": path, "line": None if absent else line, "match": match, "absent": absent, "create": True, **attrs}
-    return Node(node.provides, node.type, node.requires, wanted)
+    return HostNode(node.provides, node.type, node.requires, wanted)
 
 
-def register(node_type: NodeType[...], wanted: Callable[[Node], Node]) -> None:
+def register(node_type: NodeType[...], wanted: Callable[[HostNode], HostNode]) -> None:
     """Let the nodes of a type be entries.
 
     :param wanted: returns the `entry` of a node
@@ -38,7 +38,7 @@ def register(node_type: NodeType[...], wanted: Callable[[Node], Node]) -> None:
     node_type.undo(lambda node, memory, world: undo(wanted(node), memory, world))
 
 
-def check(wanted: Node, nodes: Mapping[str, Node], world: World, made: bool = False) -> list[Action]:
+def check(wanted: HostNode, nodes: Mapping[str, HostNode], world: World, made: bool = False) -> list[Action]:
     """Return what puts the entry into its file, or removes it.
 
     :param wanted: the result of `entry`
@@ -52,14 +52,16 @@ def check(wanted: Node, nodes: Mapping[str, Node], world: World, made: bool = Fa
         paths.require_parent(world, path, wanted, nodes)
     # Mode and owner are those of a new file. Of an existing file, they stay.
     attrs = {name: value for name, value in wanted.attrs.items() if stat is None or name not in NEW}
-    return line_edits.insertion(world, path, stat, Node(wanted.provides, wanted.type, wanted.requires, attrs), nodes)
+    return line_edits.insertion(
+        world, path, stat, HostNode(wanted.provides, wanted.type, wanted.requires, attrs), nodes
+    )
 
 
-def remember(wanted: Node, world: World) -> line_edits.LineMemory:
+def remember(wanted: HostNode, world: World) -> line_edits.LineMemory:
     """Record the lines that the entry may replace."""
     return line_edits.remember(wanted, world)
 
 
-def undo(wanted: Node, memory: line_edits.LineMemory, world: World) -> ActionSpec:
+def undo(wanted: HostNode, memory: line_edits.LineMemory, world: World) -> ActionSpec:
     """Remove the entry, or restore the one that it replaced. Other changes of the file stay."""
     return line_edits.undo(wanted, memory, world)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
+from statecfg.remote.graph.model import ActionSpec, Blob, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, Stat, World
@@ -47,7 +47,7 @@ def write(
     return machine.write(path, content, mode, owner, group, backup, validate)
 
 
-def blobs(node: Node, world: World) -> list[Blob]:
+def blobs(node: HostNode, world: World) -> list[Blob]:
     """Return the content, unless the file on the host already has it."""
     content = node.attrs.get("content")
     if not isinstance(content, Blob):
@@ -58,7 +58,7 @@ def blobs(node: Node, world: World) -> list[Blob]:
         return [content]
 
 
-def sha256(node: Node, world: World) -> str:
+def sha256(node: HostNode, world: World) -> str:
     """Return the digest of the file's content, as hexadecimal digits."""
     return world.digest(node.attrs["path"])
 
@@ -83,7 +83,7 @@ def check_type(path: str, stat: Stat | None, absent: bool) -> None:
         paths.refuse(path, stat, "a file", help)
 
 
-def remember(node: Node, world: World) -> FileMemory:
+def remember(node: HostNode, world: World) -> FileMemory:
     """Record the file. If the node does not set its content, record the content only of a small file."""
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], bool(attrs.get("follow")))
@@ -97,7 +97,7 @@ def remember(node: Node, world: World) -> FileMemory:
     return snap.with_lost(memory) if written or attrs.get("absent") else memory
 
 
-def undo(node: Node, memory: FileMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: FileMemory, world: World) -> ActionSpec:
     """Restore the former file, or remove the node's file."""
     attrs = node.attrs
     path, was = memory["path"], memory["was"]

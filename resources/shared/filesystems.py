@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -96,7 +96,7 @@ def make_filesystem(machine: Machine, path: str, fstype: str, label: str | None,
     return machine.run(["mkfs." + fstype, *options, *named, path], effect, timeout=TIMEOUT)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the content of the device with the wanted file system.
 
     :raises CheckError: if there is no device, or it contains something else
@@ -117,13 +117,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [make_filesystem(path, attrs["fstype"], attrs.get("label"), list(attrs.get("format_options") or ()))]
 
 
-def remember(node: Node, world: World) -> FilesystemMemory:
+def remember(node: HostNode, world: World) -> FilesystemMemory:
     """Record the type of the content."""
     path = paths.followed(world, node.attrs["path"])
     return {"path": path, "fstype": content(world, path)[0] if world.stat(path) is not None else ""}
 
 
-def undo(node: Node, memory: FilesystemMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: FilesystemMemory, world: World) -> ActionSpec:
     """Change nothing, and report that a new file system stays."""
     path = memory["path"]
     if memory["fstype"] or world.stat(path) is None:

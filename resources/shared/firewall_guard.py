@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from statecfg.remote.graph.model import CheckError, Node
+from statecfg.remote.graph.model import CheckError, HostNode
 from statecfg.remote.graph.names import Outcome
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.real import RealMachine
@@ -36,8 +36,8 @@ class Watched:
         record: Callable[[], Callable[[], list[str]]],
         filters: Callable[[], bool] = lambda: True,
         what: str = "the firewall",
-        concerns: Callable[[Node], bool] | None = None,
-        quiet: Callable[[Node], bool] = lambda node: False,
+        concerns: Callable[[HostNode], bool] | None = None,
+        quiet: Callable[[HostNode], bool] = lambda node: False,
     ) -> None:
         self.record, self.filters, self.what, self.quiet = record, filters, what, quiet
         self.concerns = concerns or (lambda node: node.type in types)
@@ -114,7 +114,7 @@ class ChangeGuard:
         """Tell whether the guard undid a node's work."""
         return run in self.undone and (run.outcome == Outcome.CHANGED or run.forgotten)
 
-    def about(self, node: Node) -> bool:
+    def about(self, node: HostNode) -> bool:
         """Tell whether the whole reason belongs to a node."""
         return True
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -133,7 +133,7 @@ def _user(attrs: records.Attrs, world: World, directory: str) -> str | None:
     return attrs.get("user") or (owner if owner != "root" else None)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the installed versions with the wanted one.
 
     :raises CheckError: if the installed versions can't be read, or there is no such user or directory
@@ -153,12 +153,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return actions
 
 
-def remember(node: Node, world: World) -> GemMemory:
+def remember(node: HostNode, world: World) -> GemMemory:
     """Record the installed versions."""
     return {"versions": installed(world, node.attrs["name"], directories(node.attrs, world)[0]), "installed": []}
 
 
-def learn(node: Node, memory: GemMemory, world: World) -> Mapping[str, Any]:
+def learn(node: HostNode, memory: GemMemory, world: World) -> Mapping[str, Any]:
     """Record the versions that the node installed."""
     attrs = node.attrs
     if attrs.get("absent"):
@@ -168,7 +168,7 @@ def learn(node: Node, memory: GemMemory, world: World) -> Mapping[str, Any]:
     return {"installed": sorted({*memory["installed"], *new} - {*memory["versions"]})}
 
 
-def undo(node: Node, memory: GemMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: GemMemory, world: World) -> ActionSpec:
     """Remove the versions that the node installed, and install those that it removed."""
     attrs, was = node.attrs, memory["versions"]
     where = directories(attrs, world)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, Unknown
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Probe, World
@@ -219,7 +219,7 @@ def _get(
     return result
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
     """Compare the checkout with the wanted commit.
 
     :raises CheckError: if something else is at the path, or the checkout has local changes
@@ -273,7 +273,7 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def remember(node: Node, world: World) -> CheckoutMemory:
+def remember(node: HostNode, world: World) -> CheckoutMemory:
     """Record what was checked out."""
     path, user = node.attrs["path"], node.attrs.get("user")
     present = found(path, world, user)
@@ -283,7 +283,7 @@ def remember(node: Node, world: World) -> CheckoutMemory:
     return {"path": path, "exists": True, "commit": present.commit, "branch": present.branch, "url": present.url}
 
 
-def undo(node: Node, memory: CheckoutMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: CheckoutMemory, world: World) -> ActionSpec:
     """Check out what was checked out before, or remove the checkout. One with changed or new files stays."""
     attrs, path, user = node.attrs, memory["path"], node.attrs.get("user")
     present = found(path, world, user, True)

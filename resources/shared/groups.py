@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.model import Action, ActionSpec, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -56,12 +56,12 @@ def with_gid(world: World, gid: int) -> str | None:
     return next((name for name, fields in world.facet("groups").items() if fields.get("gid") == gid), None)
 
 
-def remember(node: Node, world: World) -> GroupMemory:
+def remember(node: HostNode, world: World) -> GroupMemory:
     """Record the group."""
     return {"entry": world.entry("groups", node.attrs["name"])}
 
 
-def undo(node: Node, memory: GroupMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: GroupMemory, world: World) -> ActionSpec:
     """Remove a new group, or restore a former group or what the node changed in it."""
     attrs, was = node.attrs, memory["entry"]
     name, now = attrs["name"], world.entry("groups", attrs["name"])

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import ActionSpec, CheckError, Node, required
+from statecfg.remote.graph.model import ActionSpec, CheckError, HostNode, required
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine import hard_links
@@ -34,7 +34,7 @@ def hard_link(machine: Machine, path: str, target: str, replace: bool | None = N
     return hard_links.create(machine, path, target)
 
 
-def target(node: Node, nodes: Mapping[str, Node], world: World) -> Stat:
+def target(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> Stat:
     """Return the Stat of the file to link.
 
     :raises CheckError: if it is not a file, does not exist, or another node creates it that the node does not require
@@ -76,7 +76,7 @@ def require_one_device(world: World, path: str, target: str) -> None:
         raise CheckError(f"{path} and its target are on different file systems; use a symlink or a file")
 
 
-def remember(node: Node, world: World) -> HardLinkMemory:
+def remember(node: HostNode, world: World) -> HardLinkMemory:
     """Record what is at the path, and whether it is the target already."""
     attrs = node.attrs
     snap = snapshot.Snapshot(world)
@@ -87,7 +87,7 @@ def remember(node: Node, world: World) -> HardLinkMemory:
     return snap.with_lost(memory)
 
 
-def undo(node: Node, memory: HardLinkMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: HardLinkMemory, world: World) -> ActionSpec:
     """Restore what was there before, or remove the link."""
     restoring = restore.Restore(world, memory)
     attrs, path, was = node.attrs, memory["path"], memory["was"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.model import Action, ActionSpec, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -39,18 +39,18 @@ def _present(world: World) -> str:
     return str((world.entry("hostname", "running") or {}).get("name", ""))
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the file and the running name with the wanted name."""
     name = node.attrs["name"]
     return drop_ins.check(node, nodes, world) + ([] if _present(world) == name else [set_name(name)])
 
 
-def remember(node: Node, world: World) -> HostNameMemory:
+def remember(node: HostNode, world: World) -> HostNameMemory:
     """Record the file and the running name."""
     return {**files.remember(node, world), "name": _present(world)}
 
 
-def undo(node: Node, memory: HostNameMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: HostNameMemory, world: World) -> ActionSpec:
     """Restore the file and the running name."""
     spec, present = files.undo(node, memory, world), _present(world)
     if present == node.attrs["name"] != memory["name"]:

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Conflict, Node, Stays
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Conflict, HostNode, Stays
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, Probe, World
@@ -142,7 +142,7 @@ def send(machine: Machine, request: records.Fields, effect: records.Effect) -> R
     return error(f"{request['method']} {request['url']}: {lines[-1]}", result["log"])
 
 
-def check(node: Node, world: World) -> list[Action]:
+def check(node: HostNode, world: World) -> list[Action]:
     """Return the request if its guard or a trigger says that it is needed. Check the response of one that reads.
 
     :raises CheckError: if the response is not the expected one
@@ -162,7 +162,7 @@ def effect(attrs: records.Attrs) -> records.Effect:
     return commands.effect({"effects": attrs.get("effects") or {}})
 
 
-def remember(node: Node, world: World) -> commands.CommandMemory:
+def remember(node: HostNode, world: World) -> commands.CommandMemory:
     """Record whether the guard said before that the request was not needed."""
     attrs = node.attrs
     if attrs.get("undo") is None or attrs.get("unless") is None:
@@ -173,7 +173,7 @@ def remember(node: Node, world: World) -> commands.CommandMemory:
         return {"done": None}
 
 
-def undo(node: Node, memory: commands.CommandMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: commands.CommandMemory, world: World) -> ActionSpec:
     """Send the request that reverts, if the guard says that the result exists.
 
     :raises Stays: if it needs a secret that the playbook no longer contains

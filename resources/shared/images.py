@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, required
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode, required
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -103,7 +103,7 @@ def present(world: World, engine: str, name: str) -> records.Fields | None:
     return world.entry(engines.IMAGES, key(engine, full(name, engine)))
 
 
-def require(world: World, engine: str, name: str, node: Node, nodes: Mapping[str, Node]) -> records.Fields:
+def require(world: World, engine: str, name: str, node: HostNode, nodes: Mapping[str, HostNode]) -> records.Fields:
     """Return the fields of an image that a node uses.
 
     :raises CheckError: if it is not on the host, or if a node brings it that this node does not require
@@ -120,7 +120,7 @@ def require(world: World, engine: str, name: str, node: Node, nodes: Mapping[str
     return found
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Pull or load a missing image, or one with another digest.
 
     :raises CheckError: if the engine can't be read, or there is no such archive
@@ -141,19 +141,19 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [load(engine, image, archive, timeout)]
 
 
-def remember(node: Node, world: World) -> ImageMemory:
+def remember(node: HostNode, world: World) -> ImageMemory:
     """Record which image has the name."""
     now = present(world, node.attrs["engine"], node.attrs["name"])
     return {"id": now["id"] if now is not None else None, "new": None}
 
 
-def learn(node: Node, memory: ImageMemory, world: World) -> Mapping[str, Any]:
+def learn(node: HostNode, memory: ImageMemory, world: World) -> Mapping[str, Any]:
     """Record the image that the node brought."""
     now = present(world, node.attrs["engine"], node.attrs["name"])
     return {"new": now["id"] if now is not None and now["id"] != memory["id"] else memory["new"]}
 
 
-def undo(node: Node, memory: ImageMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: ImageMemory, world: World) -> ActionSpec:
     """Remove an image that the node brought, unless containers use it; restore the name of the former one."""
     engine, image = node.attrs["engine"], full(node.attrs["name"], node.attrs["engine"])
     was, now = memory["id"], present(world, engine, image)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         level: str
 
 
-Steps = Callable[[Mapping[str, Any], unit_states.UnitState, bool], "list[Action]"]
+Steps = Callable[[Mapping[str, Any], unit_states.ServiceState, bool], "list[Action]"]
 OPENRC, SYSV = "OpenRC", "System V"
 SCRIPTS = "/etc/init.d"
 RUNLEVELS = tuple(f"/etc/rc{level}.d" for level in "S2345")
@@ -78,7 +78,7 @@ def has_links(world: World, unit: str) -> bool:
     return any(link[3:] == unit[: -len(SUFFIX)] for level in levels for link in world.listdir(level))
 
 
-def find(world: World, name: str) -> unit_states.UnitState | None:
+def find(world: World, name: str) -> unit_states.ServiceState | None:
     """Return the state of a service, or None if it does not exist.
 
     :raises CheckError: if its script can't tell whether it runs
@@ -87,9 +87,9 @@ def find(world: World, name: str) -> unit_states.UnitState | None:
     entry = world.entry("units", name)
     if entry is not None:
         now = entry["active"] if "active" in entry else active(world, name)
-        return unit_states.UnitState(name, now, entry.get("enabled"))
+        return unit_states.ServiceState(name, now, entry.get("enabled"))
     if name.endswith(SUFFIX) and world.apparent(posixpath.join(SCRIPTS, name[: -len(SUFFIX)])) is not None:
-        return unit_states.UnitState(name, "inactive", "disabled")
+        return unit_states.ServiceState(name, "inactive", "disabled")
     return None
 
 
@@ -182,7 +182,7 @@ def remember(world: World, unit: str) -> ScriptMemory:
 
 
 def undo(
-    attrs: records.Attrs, memory: ScriptMemory, world: World, state: unit_states.UnitState, steps: Steps
+    attrs: records.Attrs, memory: ScriptMemory, world: World, state: unit_states.ServiceState, steps: Steps
 ) -> ActionSpec:
     """Restore a service's state, as far as the node sets it.
 

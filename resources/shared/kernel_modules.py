@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -70,15 +70,15 @@ def unload(machine: Machine, name: str) -> Result:
     return machine.run(["modprobe", "--remove", "--", name], {"module": {key(name): None}})
 
 
-def _file(node: Node, path: str, text: str | None) -> Node:
+def _file(node: HostNode, path: str, text: str | None) -> HostNode:
     """Return one of the two files as `drop_ins` and `files` need it. Without a string, it must not exist."""
     attrs: dict[str, Any] = {"path": path % node.attrs["name"], "absent": text is None}
     if text is not None:
         attrs.update(content=HEADER + text, mode=0o644, owner="root", group="root")
-    return Node(node.provides, node.type, node.requires, attrs)
+    return HostNode(node.provides, node.type, node.requires, attrs)
 
 
-def _files(node: Node) -> dict[str, Node]:
+def _files(node: HostNode) -> dict[str, HostNode]:
     """Return the files that the node manages: `boot`, `options`, or both."""
     attrs, name = node.attrs, node.attrs["name"]
     if attrs.get("absent"):
@@ -95,7 +95,7 @@ def _files(node: Node) -> dict[str, Node]:
     return managed
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the files and the running kernel with what is wanted.
 
     :raises CheckError: if the kernel does not have the module, or can't unload it
@@ -140,7 +140,7 @@ def _users(world: World, name: str) -> str:
     return ""
 
 
-def remember(node: Node, world: World) -> KernelModuleMemory:
+def remember(node: HostNode, world: World) -> KernelModuleMemory:
     """Record both files, and whether the module is loaded."""
     return {
         "loaded": world.entry("module", key(node.attrs["name"])) is not None,
@@ -149,7 +149,7 @@ def remember(node: Node, world: World) -> KernelModuleMemory:
     }
 
 
-def undo(node: Node, memory: KernelModuleMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: KernelModuleMemory, world: World) -> ActionSpec:
     """Restore the files, and unload or load the module."""
     attrs, name = node.attrs, node.attrs["name"]
     actions: list[Action] = []

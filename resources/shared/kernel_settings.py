@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -50,7 +50,7 @@ def text(value: object) -> str:
     return " ".join(str(value).split())
 
 
-def _entry(node: Node) -> Node:
+def _entry(node: HostNode) -> HostNode:
     """Return the line of a setting. sysctl.d(5) also allows `/` in place of `.` and a `-` before the name."""
     attrs = node.attrs
     name = "[./]".join(map(_escaped, attrs["name"].split(".")))
@@ -62,7 +62,7 @@ def _escaped(part: str) -> str:
     return "".join(letter if letter.isalnum() or letter == "_" else "\\" + letter for letter in part)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the line of the file and the running value with the wanted value.
 
     :raises CheckError: if the kernel has no such setting
@@ -81,14 +81,14 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return actions
 
 
-def remember(node: Node, world: World) -> SysctlMemory:
+def remember(node: HostNode, world: World) -> SysctlMemory:
     """Record the lines of the setting and its running value."""
     running = node.attrs.get("running") is not False and not node.attrs.get("absent")
     present = world.entry("sysctl", node.attrs["name"]) if running else None
     return {**entries.remember(_entry(node), world), "value": present["value"] if present is not None else None}
 
 
-def undo(node: Node, memory: SysctlMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: SysctlMemory, world: World) -> ActionSpec:
     """Restore the former line and the former running value. A running value that others have changed stays."""
     attrs, was = node.attrs, memory["value"]
     spec = entries.undo(_entry(node), memory, world)

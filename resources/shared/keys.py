@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -101,7 +101,7 @@ def _same(form: str, found: Any, value: Any) -> bool:
     return equal(found, EDITORS[form].literal(value) if form == "ini_key" else value)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the key with the wanted value.
 
     :raises CheckError: if the file can't be edited
@@ -130,7 +130,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return text_files.actions(world, path, stat, node, nodes, changes, write)
 
 
-def remember(node: Node, world: World) -> KeyMemory:
+def remember(node: HostNode, world: World) -> KeyMemory:
     """Record the file, and apart from it the lines that the node changes: only they belong to the node."""
     text, memory = text_files.remember(node, world)
     snap = snapshot.Snapshot(world)
@@ -148,7 +148,7 @@ def remember(node: Node, world: World) -> KeyMemory:
     return snap.with_lost(found)
 
 
-def undo(node: Node, memory: KeyMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: KeyMemory, world: World) -> ActionSpec:
     """Put the former lines back, unless others have changed them since."""
     attrs, path, was = node.attrs, memory["path"], memory["context"]["file"]
     form, key, value, absent = node.type, names(node.type, attrs), attrs.get("value"), bool(attrs.get("absent"))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
@@ -90,7 +90,9 @@ def removal(world: World, path: str, attrs: records.Attrs) -> list[Action]:
     return [remove_line(path, line, match, backup=attrs.get("backup"), validate=attrs.get("validate"))]
 
 
-def insertion(world: World, path: str, stat: Stat | None, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
+def insertion(
+    world: World, path: str, stat: Stat | None, node: HostNode, nodes: Mapping[str, HostNode]
+) -> list[Action]:
     """Return what inserts the node's line, and sets mode and owner of the file.
 
     :param stat: the file; None if it does not exist
@@ -120,13 +122,13 @@ def restored(
     return lines.line_undone(text, line, was, last, one)
 
 
-def remember(node: Node, world: World) -> LineMemory:
+def remember(node: HostNode, world: World) -> LineMemory:
     """Record the lines that the node may change, with their positions."""
     text, memory = text_files.remember(node, world)
     return {**memory, "lines": lines.removed_lines(text, node.attrs.get("line"), node.attrs.get("match"))}
 
 
-def undo(node: Node, memory: LineMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: LineMemory, world: World) -> ActionSpec:
     """Undo the node's own edit and keep all later changes of the file."""
     attrs, path = node.attrs, memory["path"]
     line = None if attrs.get("absent") else attrs.get("line")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import ActionSpec, Node
+from statecfg.remote.graph.model import ActionSpec, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
@@ -35,7 +35,7 @@ def link(
     return machine.symlink(path, target, owner=owner, group=group)
 
 
-def remember(node: Node, world: World) -> LinkMemory:
+def remember(node: HostNode, world: World) -> LinkMemory:
     """Record the link, or the file in its place."""
     path = node.attrs["path"]
     snap = snapshot.Snapshot(world)
@@ -43,7 +43,7 @@ def remember(node: Node, world: World) -> LinkMemory:
     return snap.with_lost(memory)
 
 
-def undo(node: Node, memory: LinkMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: LinkMemory, world: World) -> ActionSpec:
     """Restore what was there before, or remove the link."""
     restoring = restore.Restore(world, memory)
     if not node.attrs.get("absent"):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -78,7 +78,7 @@ def delete(machine: Machine, name: str) -> Result:
     return machine.run(argv, {"locale": {listed(name): None}}, timeout=TIMEOUT)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the list of locales, the generated locales and the default with the wanted ones.
 
     :raises CheckError: if the host has no data to generate the locale
@@ -127,7 +127,7 @@ def _deletion(world: World, name: str) -> list[Action]:
     return [delete(name)]
 
 
-def _listing(node: Node, charset: str) -> Node:
+def _listing(node: HostNode, charset: str) -> HostNode:
     """Return the line of the locale in the list. A line that is commented out is used again."""
     name = re.escape(node.attrs["name"])
     match = rf"^\s*{name}\s" if node.attrs.get("absent") else rf"^\s*(#\s*)?{name}\s+{re.escape(charset)}\s*$"
@@ -141,13 +141,13 @@ def _file(world: World) -> str:
     return DEBIAN_DEFAULT if debian and world.stat("/etc/debian_version") is not None else DEFAULT
 
 
-def _default(node: Node, variable: str, path: str) -> Node:
+def _default(node: HostNode, variable: str, path: str) -> HostNode:
     """Return the line of a variable in the file with the default locale."""
     line = f"{variable}={node.attrs['name']}"
     return entries.entry(node, path, line, rf"^\s*{variable}\s*=", mode="0644")
 
 
-def remember(node: Node, world: World) -> LocaleMemory:
+def remember(node: HostNode, world: World) -> LocaleMemory:
     """Record whether the host has the locale, its line in the list, and the lines of the default."""
     name, file = node.attrs["name"], _file(world)
     listed_here = name not in BUILT_IN and world.stat(LIST) is not None
@@ -160,7 +160,7 @@ def remember(node: Node, world: World) -> LocaleMemory:
     }
 
 
-def undo(node: Node, memory: LocaleMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: LocaleMemory, world: World) -> ActionSpec:
     """Restore the lines of the list and of the default, and remove or generate the locale."""
     attrs, name, charset = node.attrs, node.attrs["name"], memory["charset"]
     actions: list[Action] = []

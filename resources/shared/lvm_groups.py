@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
@@ -82,7 +82,7 @@ def _devices(world: World, name: str) -> list[str]:
     return sorted(path for path, entry in world.facet("lvm_device").items() if entry["group"] == name)
 
 
-def check(node: Node, world: World) -> list[Action]:
+def check(node: HostNode, world: World) -> list[Action]:
     """Compare the volume group with the wanted one. Devices that the node does not name stay in the group.
 
     :raises CheckError: if a device does not exist, belongs to another group or contains something, or the group to
@@ -137,7 +137,7 @@ def _is_free(world: World, path: str, name: str) -> bool:
     return True
 
 
-def remember(node: Node, world: World) -> records.Fields:
+def remember(node: HostNode, world: World) -> records.Fields:
     """Record whether the group exists, and which of the devices are physical volumes, with their groups."""
     lvm.require_program(world)
     devices = [paths.followed(world, path) for path in node.attrs.get("devices") or ()]
@@ -148,7 +148,7 @@ def remember(node: Node, world: World) -> records.Fields:
     }
 
 
-def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
     """Remove the new group if it contains no volumes, or take the new devices out of it. Volumes always stay."""
     attrs, name = node.attrs, node.attrs["name"]
     if attrs.get("absent"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -85,7 +85,7 @@ def remove_volume(machine: Machine, volume: str) -> Result:
     return machine.run(["lvremove", "--yes", "--", volume], _effect(volume, None), timeout=lvm.TIMEOUT)
 
 
-def check(node: Node, world: World) -> list[Action]:
+def check(node: HostNode, world: World) -> list[Action]:
     """Compare the logical volume with the wanted one.
 
     :raises CheckError: if there is no such group or not enough room in it, or data would be lost without permission
@@ -155,14 +155,14 @@ def _removal(attrs: records.Attrs, volume: str, now: records.Fields) -> Action:
     return remove_volume(volume)
 
 
-def remember(node: Node, world: World) -> records.Fields:
+def remember(node: HostNode, world: World) -> records.Fields:
     """Record the size of the volume; None without one."""
     lvm.require_program(world)
     entry = world.entry("lvm_volume", key(node.attrs))
     return {"size": entry["size"] if entry is not None else None}
 
 
-def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
     """Remove a new volume only with permission, because it may contain data by then. The size of others stays."""
     attrs, volume, was = node.attrs, key(node.attrs), memory["size"]
     now = world.entry("lvm_volume", volume)

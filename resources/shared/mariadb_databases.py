@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -50,7 +50,7 @@ def drop_database(machine: Machine, database: str, socket: str) -> Result:
     return mariadb.run(machine, socket, f"DROP DATABASE {name(database)}", effect)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare a database with the wanted one.
 
     :raises CheckError: if the server does not run, or the database should be absent and is not known to be empty
@@ -83,13 +83,13 @@ def content(world: World, socket: str, database: str) -> str:
     return f"{count} tables and views" if count else ""
 
 
-def remember(node: Node, world: World) -> DatabaseMemory:
+def remember(node: HostNode, world: World) -> DatabaseMemory:
     """Record the defaults of an existing database."""
     mariadb.server(world, node.attrs["socket"])
     return {"entry": world.entry("mariadb", key("database", node.attrs["name"], node.attrs["socket"]))}
 
 
-def undo(node: Node, memory: DatabaseMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: DatabaseMemory, world: World) -> ActionSpec:
     """Remove a database that the node created, unless it has content; restore the defaults of another one."""
     attrs, was, socket, database = node.attrs, memory["entry"], node.attrs["socket"], node.attrs["name"]
     mariadb.server(world, socket)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -131,7 +131,7 @@ def _items(privileges: Mapping[str, list[str]]) -> Items:
     return [[each, words] for each, words in sorted(privileges.items())]
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the privileges with the wanted ones.
 
     :raises CheckError: if the user, the database or one of the tables does not exist, or statecfg can't grant them
@@ -181,14 +181,14 @@ def _both(now: Mapping[str, Iterable[str]], wanted: Sequence[str]) -> dict[str, 
     return {each: words for each, words in found.items() if words}
 
 
-def remember(node: Node, world: World) -> PrivilegeMemory:
+def remember(node: HostNode, world: World) -> PrivilegeMemory:
     """Record which of the privileges the user has already."""
     attrs = node.attrs
     server = mariadb.server(world, attrs["socket"])
     return {"held": _both(held(attrs, world), privileges(attrs, server)) if _exists(attrs, world) else {}}
 
 
-def undo(node: Node, memory: PrivilegeMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: PrivilegeMemory, world: World) -> ActionSpec:
     """Revoke the privileges that the node granted, or grant those again that it revoked."""
     attrs, was = node.attrs, memory["held"]
     server = mariadb.server(world, attrs["socket"])

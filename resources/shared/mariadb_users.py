@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.model import Action, ActionSpec, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -104,7 +104,7 @@ def _same(field: str, now: object, wanted: object) -> bool:
     return now == wanted or (field == "tls" and wanted == "ssl" and now in ("x509", "specified"))
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare a user with the wanted one.
 
     :raises CheckError: if the server can't be read
@@ -145,13 +145,13 @@ def _key(attrs: records.Attrs) -> str:
     return key("user", f"{attrs['name']}@{attrs['host']}", attrs["socket"])
 
 
-def remember(node: Node, world: World) -> MariadbUserMemory:
+def remember(node: HostNode, world: World) -> MariadbUserMemory:
     """Record the user, without the password."""
     mariadb.server(world, node.attrs["socket"])
     return {"entry": world.entry("mariadb", _key(node.attrs)), "login": bool(_login(node.attrs))}
 
 
-def undo(node: Node, memory: MariadbUserMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: MariadbUserMemory, world: World) -> ActionSpec:
     """Remove a user that the node created, or restore what it changed."""
     attrs, was = node.attrs, memory["entry"]
     who: tuple[str, str, str] = (attrs["name"], attrs["host"], attrs["socket"])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -77,7 +77,7 @@ def reading(world: World) -> list[Action]:
     return [read_fstab()] if world.apparent(systemd.RUNNING) is not None else []
 
 
-def _entry(node: Node) -> Node:
+def _entry(node: HostNode) -> HostNode:
     """Return the line of the directory in fstab."""
     attrs = node.attrs
     options = ",".join(attrs.get("mount_options") or ()) or "defaults"
@@ -86,7 +86,7 @@ def _entry(node: Node) -> Node:
     return entries.entry(node, FSTAB, line, rf"^\s*[^#\s]\S*\s+{re.escape(escaped(attrs['path']))}/?\s", mode="0644")
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the line in fstab and the mount with the wanted ones.
 
     :raises CheckError: if the directory does not exist, or a file system of another type is mounted there
@@ -108,13 +108,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [*lines, *([remount(path)] if lines else [])]
 
 
-def remember(node: Node, world: World) -> MountMemory:
+def remember(node: HostNode, world: World) -> MountMemory:
     """Record the lines of the directory in fstab, and whether something is mounted there."""
     mounted = world.entry("mount", node.attrs["path"]) is not None
     return {**entries.remember(_entry(node), world), "mounted": mounted}
 
 
-def undo(node: Node, memory: MountMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: MountMemory, world: World) -> ActionSpec:
     """Unmount what the node mounted, or mount what it unmounted, and restore the line in fstab."""
     attrs, path = node.attrs, node.attrs["path"]
     spec = entries.undo(_entry(node), memory, world)

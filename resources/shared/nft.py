@@ -10,7 +10,7 @@ import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode, Unknown
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -123,7 +123,7 @@ def make_directory(machine: Machine, path: str) -> Result:
     return machine.mkdir(path, 0o755, "root", "root")
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the file and the running table with the wanted ones.
 
     :raises CheckError: if nftables is not installed, does not read the file at boot, or refuses the rules
@@ -167,7 +167,7 @@ def _require_include(world: World, path: str) -> None:
         )
 
 
-def remember(node: Node, world: World) -> records.Fields:
+def remember(node: HostNode, world: World) -> records.Fields:
     """Record the file, whether its directory exists, and the running table."""
     require_program(world)
     former = running(world, node.attrs["family"], node.attrs["table"]) if node.attrs.get("running", True) else None
@@ -178,7 +178,7 @@ def remember(node: Node, world: World) -> records.Fields:
     }
 
 
-def learn(node: Node, memory: records.Fields, world: World) -> records.Fields:
+def learn(node: HostNode, memory: records.Fields, world: World) -> records.Fields:
     """Record the digest of the table as nft prints it now, so that the undo notices changes of others."""
     attrs = node.attrs
     if attrs.get("absent") or not attrs.get("running", True):
@@ -187,7 +187,7 @@ def learn(node: Node, memory: records.Fields, world: World) -> records.Fields:
     return {"ours": Blob.of(now).sha256 if now is not None else None}
 
 
-def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
     """Restore the former file and the former running table. A table that others have changed stays."""
     attrs = node.attrs
     spec = files.undo(node, memory["file"], world)
@@ -219,7 +219,7 @@ def _again(family: str, name: str, former: bytes | None) -> bytes:
 
 
 def guard(
-    machine: RealMachine, channel: Channel, remote: bool, warnings: list[str], nodes: Sequence[Node]
+    machine: RealMachine, channel: Channel, remote: bool, warnings: list[str], nodes: Sequence[HostNode]
 ) -> firewall_guard.ChangeGuard:
     """Return the guard of the nodes' tables (see `NodeType.guard`)."""
     mine = [node.attrs for node in nodes if node.type == "nftables"]
@@ -236,13 +236,13 @@ def guard(
 
         return restore
 
-    def concerns(node: Node) -> bool:
+    def concerns(node: HostNode) -> bool:
         return node.type == "nftables" or (node.type == "service" and node.attrs.get("name") in SERVICE)
 
     watched = firewall_guard.Watched((), record, concerns=concerns, quiet=_only_file)
     return firewall_guard.ChangeGuard(channel, remote, warnings, watched)
 
 
-def _only_file(node: Node) -> bool:
+def _only_file(node: HostNode) -> bool:
     """Return whether a node changes no running rules: a start of the service, or a boot, loads its file."""
     return node.type == "nftables" and not node.attrs.get("running", True)

@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -93,7 +93,7 @@ def _install(attrs: records.Attrs, version: str | None, was: str | None) -> Acti
     return install(package, attrs["prefix"], was, **{name: attrs.get(name) for name in names})
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the installed version with the wanted one.
 
     :raises CheckError: if something else is at the path of the package, or there is no such prefix
@@ -108,12 +108,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [_install(attrs, version, was)] if was is None or version not in (None, was) else []
 
 
-def remember(node: Node, world: World) -> NpmMemory:
+def remember(node: HostNode, world: World) -> NpmMemory:
     """Record the installed version."""
     return {"version": installed(node.attrs, world)}
 
 
-def undo(node: Node, memory: NpmMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: NpmMemory, world: World) -> ActionSpec:
     """Remove a package that the node installed, or restore the former version."""
     attrs, was, now = node.attrs, memory["version"], installed(node.attrs, world)
     if now == was or (attrs.get("absent") and now is not None):

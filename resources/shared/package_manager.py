@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from statecfg.remote.graph.model import CheckError, Node, Unknown
+from statecfg.remote.graph.model import CheckError, HostNode, Unknown
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records
@@ -122,7 +122,7 @@ def manager(world: World) -> Manager:
     return named(found)
 
 
-def require(world: World, node: Node, name: str) -> None:
+def require(world: World, node: HostNode, name: str) -> None:
     """Check that the host has this package manager.
 
     :raises CheckError: if it has another one

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import package_snapshot, package_transaction, package_units, records
 from statecfg.resources.shared.package_manager import manager
 
 
-def package_removal(world: World, to_remove: Mapping[str, Node], kept_identities: Container[str]) -> PackageRemoval:
+def package_removal(world: World, to_remove: Mapping[str, HostNode], kept_identities: Container[str]) -> PackageRemoval:
     """Return the removal of the layer's packages. It is computed once and shared by all of them."""
     if "package_removal" not in world.memo:
         world.memo["package_removal"] = PackageRemoval(world, to_remove, kept_identities)
@@ -27,7 +27,7 @@ class Newcomers:
     :ivar back: package of this layer → packages that it had replaced and that are installed again: name → version
     """
 
-    def __init__(self, world: World, to_remove: Mapping[str, Node]) -> None:
+    def __init__(self, world: World, to_remove: Mapping[str, HostNode]) -> None:
         self.memories: dict[str, package_snapshot.PackageMemory] = {
             node.attrs["name"]: package_snapshot.remembered(node)
             for node in to_remove.values()
@@ -55,7 +55,7 @@ class PackageRemoval:
     :ivar with_them: packages that are removed with those of this layer
     """
 
-    def __init__(self, world: World, to_remove: Mapping[str, Node], kept_identities: Container[str]) -> None:
+    def __init__(self, world: World, to_remove: Mapping[str, HostNode], kept_identities: Container[str]) -> None:
         self.world, self.kept_identities, self.manager = world, kept_identities, manager(world)
         self.needs = world.facet("dependencies")
         self.asked = package_transaction.asked(world)
@@ -158,7 +158,7 @@ class PackageRemoval:
     def _needers(self, name: str) -> set[str]:
         return {other for other, entry in self.needs.items() if name in entry["hard"] or name in entry["soft"]}
 
-    def of(self, node: Node) -> ActionSpec:
+    def of(self, node: HostNode) -> ActionSpec:
         """Return the actions and messages for one of the layer's packages and for what came with it."""
         name = node.attrs["name"]
         if name in self.gone:
@@ -258,10 +258,10 @@ def _needed_by(names: list[str]) -> str:
 
 
 def undo(
-    node: Node,
+    node: HostNode,
     memory: package_snapshot.PackageMemory,
     world: World,
-    to_remove: Mapping[str, Node] | None = None,
+    to_remove: Mapping[str, HostNode] | None = None,
     kept_identities: Container[str] = (),
 ) -> ActionSpec:
     """Remove a new package and its dependencies, or restore a former package or its former version."""

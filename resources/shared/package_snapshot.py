@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.ledger.records import Orphan
@@ -81,7 +81,7 @@ def before(memory: PackageMemory) -> dict[str, str]:
     return {name: version for name, _, version in (line.partition(" ") for line in lines)}
 
 
-def newcomer(node: Node) -> bool:
+def newcomer(node: HostNode) -> bool:
     """Tell whether a removed node brought a package that was not installed before."""
     if node.type != "package" or node.attrs.get("absent") or getattr(node, "successor", None) is not None:
         return False
@@ -89,7 +89,7 @@ def newcomer(node: Node) -> bool:
     return entry is None or "version" not in entry
 
 
-def remembered(node: Node) -> PackageMemory:
+def remembered(node: HostNode) -> PackageMemory:
     """Return what the ledger remembers of a node that this run removes."""
     memory: Any = node.snapshot if isinstance(node, Orphan) else {}
     remembered: PackageMemory = memory
@@ -248,7 +248,7 @@ def _chosen(world: World, name: str, version: str | None) -> records.InstallItem
 
 
 def held_again(
-    node: Node, was: records.Fields | None, now: records.Fields | None, world: World, spec: ActionSpec
+    node: HostNode, was: records.Fields | None, now: records.Fields | None, world: World, spec: ActionSpec
 ) -> ActionSpec:
     """Add the action that puts a package on hold again, or releases it, if the node manages this.
 
@@ -264,7 +264,7 @@ def held_again(
     return spec
 
 
-def remember(node: Node, world: World, others: Sequence[ManagedPackage] = ()) -> PackageMemory:
+def remember(node: HostNode, world: World, others: Sequence[ManagedPackage] = ()) -> PackageMemory:
     """Record the package, the other installed packages and, for `absent`, everything that is removed with it."""
     attrs = node.attrs
     name = attrs["name"]
@@ -300,6 +300,6 @@ def remember(node: Node, world: World, others: Sequence[ManagedPackage] = ()) ->
     return snap.with_lost(memory)
 
 
-def learn(node: Node, memory: PackageMemory, world: World) -> LearnedPackages:
+def learn(node: HostNode, memory: PackageMemory, world: World) -> LearnedPackages:
     """Record which packages came with this one, and which were upgraded for it."""
     return {} if node.attrs.get("absent") else learned(world, node.attrs["name"], memory)

@@ -6,7 +6,7 @@ import fnmatch
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import ActionSpec, CheckError, Conflict, Node, Unknown
+from statecfg.remote.graph.model import ActionSpec, CheckError, Conflict, HostNode, Unknown
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import package_units, records
 from statecfg.resources.shared.package_manager import manager
@@ -14,7 +14,7 @@ from statecfg.resources.shared.package_manager import manager
 SHOWN = 8  # packages that a message names
 
 
-def version(node: Node, world: World) -> str:
+def version(node: HostNode, world: World) -> str:
     """Return the installed version.
 
     :raises Unknown: if the run installs a version that only the package manager knows
@@ -29,14 +29,14 @@ def version(node: Node, world: World) -> str:
     return present
 
 
-def satisfied(world: World, node: Node) -> bool:
+def satisfied(world: World, node: HostNode) -> bool:
     """Return whether the node's package is installed, in a wanted version."""
     entry, version = world.entry("packages", node.attrs["name"]), node.attrs.get("version")
     present = entry["version"] if entry is not None and not entry.get("state") else None
     return present is not None and (version is None or fnmatch.fnmatchcase(present, version))
 
 
-def installation(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
+def installation(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
     """Return what installs the node's package.
 
     :raises CheckError: if it cannot be installed together with the other packages of this run
@@ -73,7 +73,7 @@ def installation(node: Node, nodes: Mapping[str, Node], world: World) -> ActionS
     return ActionSpec(actions, left=left, known_after=known_after)
 
 
-def replacing(world: World, node: Node, nodes: Mapping[str, Node], item: records.InstallItem) -> list[str]:
+def replacing(world: World, node: HostNode, nodes: Mapping[str, HostNode], item: records.InstallItem) -> list[str]:
     """Add the running units of the packages that a package replaces to its item.
 
     :returns: messages about units that stay up
@@ -88,7 +88,7 @@ def replacing(world: World, node: Node, nodes: Mapping[str, Node], item: records
     return left
 
 
-def refuse_wanted(world: World, nodes: Mapping[str, Node], others: Iterable[str], what: str) -> None:
+def refuse_wanted(world: World, nodes: Mapping[str, HostNode], others: Iterable[str], what: str) -> None:
     """Check that no node wants packages that are removed together with another one.
 
     :param what: what removes them, for messages
@@ -103,7 +103,7 @@ def refuse_wanted(world: World, nodes: Mapping[str, Node], others: Iterable[str]
             raise CheckError(f"{what} would also remove {other}, which {wanting} of {playbook} installs")
 
 
-def held(node: Node, world: World) -> ActionSpec:
+def held(node: HostNode, world: World) -> ActionSpec:
     """Compare whether an installed package is on hold."""
     wanted = node.attrs.get("hold")
     entry = world.entry("packages", node.attrs["name"]) or {}
@@ -112,7 +112,7 @@ def held(node: Node, world: World) -> ActionSpec:
     return ActionSpec([manager(world).hold(node.attrs["name"], wanted)])
 
 
-def wanted(nodes: Mapping[str, Node]) -> dict[str, str]:
+def wanted(nodes: Mapping[str, HostNode]) -> dict[str, str]:
     """Return the packages that nodes want installed on each host: name → name of the node."""
     packages = [node for node in nodes.values() if node.type == "package" and not node.options.get("when_host")]
     kept = [node for node in packages if not node.attrs.get("absent")]
@@ -128,14 +128,14 @@ def asked(world: World) -> dict[str, records.WantedPackage]:
         return {}
 
 
-def beside(world: World, node: Node, absent: bool) -> list[Node]:
+def beside(world: World, node: HostNode, absent: bool) -> list[HostNode]:
     """Return the layer's package nodes, including this one, that have this value of `absent`."""
     others = [other for other in world.beside if other.type == "package" and other.provides != node.provides]
     same = [other for other in (node, *others) if bool(other.attrs.get("absent")) is absent]
     return sorted(same, key=lambda other: str(other.attrs["name"]))
 
 
-def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | None) -> records.InstallItem:
+def coming(world: World, node: HostNode, nodes: Mapping[str, HostNode], unpacked: str | None) -> records.InstallItem:
     """Return the item that installs a node's package, with the packages that come with it.
 
     :param unpacked: the version of the package if it is already unpacked
@@ -171,14 +171,14 @@ def coming(world: World, node: Node, nodes: Mapping[str, Node], unpacked: str | 
     return item
 
 
-def _asks(world: World, node: Node) -> dict[str, records.WantedPackage]:
+def _asks(world: World, node: HostNode) -> dict[str, records.WantedPackage]:
     """Return the packages that the layer installs in one transaction with the node's: name → what is wanted."""
     mine = manager(world).options(node.attrs)
     peers = [peer for peer in beside(world, node, absent=False) if peer is node or not satisfied(world, peer)]
     return {peer.attrs["name"]: _ask(peer.attrs, mine) for peer in peers if _options(world, peer) == mine}
 
 
-def _options(world: World, node: Node) -> list[str] | None:
+def _options(world: World, node: HostNode) -> list[str] | None:
     """Return the options of the package manager for a node; None if it can't have them: its own check reports that."""
     try:
         return manager(world).options(node.attrs)
@@ -196,7 +196,7 @@ def _ask(attrs: records.Attrs, options: list[str]) -> records.WantedPackage:
     return entry
 
 
-def refuse_excluded(world: World, node: Node, nodes: Mapping[str, Node]) -> None:
+def refuse_excluded(world: World, node: HostNode, nodes: Mapping[str, HostNode]) -> None:
     """Check that the package and others of this run do not exclude each other, according to the present lists.
 
     :raises CheckError: if they do
@@ -310,7 +310,7 @@ def _quietly(world: World, name: str, entry: records.WantedPackage, before: reco
         return {}
 
 
-def taken(world: World, node: Node, purge: bool) -> set[str]:
+def taken(world: World, node: HostNode, purge: bool) -> set[str]:
     """Return the other packages that are removed with the package of a node with `absent`.
 
     :raises CheckError: if apt refuses
@@ -334,7 +334,7 @@ def release(world: World, item: records.RemoveItem) -> None:
         item["held"] = held
 
 
-def removal(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
+def removal(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
     """Return what removes the package.
 
     :raises CheckError: if this would also remove a package that must stay

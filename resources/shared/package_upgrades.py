@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import ActionSpec, Blob, Node, Unknown
+from statecfg.remote.graph.model import ActionSpec, Blob, HostNode, Unknown
 from statecfg.remote.ledger.records import SAID
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import package_changes, package_snapshot, package_steps, package_transaction, records
@@ -34,7 +34,7 @@ def upgrader(world: World) -> Any:
     return known[manager(world).NAME]
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
     """Ask the package manager what an upgrade would change.
 
     :raises CheckError: if it refuses, or would remove a package that another node installs
@@ -61,13 +61,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> ActionSpec:
     return ActionSpec([*first, action], known_after=known_after)
 
 
-def kept(nodes: Mapping[str, Node], world: World) -> list[str]:
+def kept(nodes: Mapping[str, HostNode], world: World) -> list[str]:
     """Return the packages whose versions other nodes set."""
     fixed = [node for node in nodes.values() if node.type == "package" and node.attrs.get("version")]
     return sorted(node.attrs["name"] for node in fixed if world.entry("packages", node.attrs["name"]))
 
 
-def remember(node: Node, world: World) -> UpgradeMemory:
+def remember(node: HostNode, world: World) -> UpgradeMemory:
     """Record the versions of all packages."""
     return {"before": Blob.of(package_snapshot.context(world, ()))}
 
@@ -77,7 +77,9 @@ def _versions(text: str) -> dict[str, str]:
     return {name: version for name, _, version in lines if version != package_snapshot.CONFIGURED}
 
 
-def learn(node: Node, memory: UpgradeMemory, world: World, said: Mapping[str, str]) -> dict[str, dict[str, list[str]]]:
+def learn(
+    node: HostNode, memory: UpgradeMemory, world: World, said: Mapping[str, str]
+) -> dict[str, dict[str, list[str]]]:
     """Record which packages the node itself changed. Others may have changed packages between its runs."""
     return {"own": package_changes.merged(_own(memory), said)}
 
@@ -88,7 +90,7 @@ def _own(memory: UpgradeMemory) -> package_changes.Changes:
     return package_changes.merged(memory.get("own") or {}, plain.get(SAID) or {})
 
 
-def undo(node: Node, memory: UpgradeMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: UpgradeMemory, world: World) -> ActionSpec:
     """Install the former versions again. A package that others changed stays as it is.
 
     Ledgers of earlier versions have `changed` instead of `own`. It also lists what others upgraded between two runs of

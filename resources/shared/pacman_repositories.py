@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -66,11 +66,11 @@ def included(world: World, path: str) -> bool:
     return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
 
 
-def _list(node: Node) -> str:
+def _list(node: HostNode) -> str:
     return f"{LISTS}/{node.attrs['name']}.db"
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the file of a repository, whether pacman.conf includes it, and whether pacman has its lists.
 
     :raises CheckError: if the host has another package manager; see also `drop_ins.compare`
@@ -91,7 +91,7 @@ def _own_line(world: World, path: str) -> bool:
     return path in _INCLUDE.findall(world.read(CONFIGURATION).decode("utf-8", "surrogateescape"))
 
 
-def remember(node: Node, world: World) -> PacmanRepositoryMemory:
+def remember(node: HostNode, world: World) -> PacmanRepositoryMemory:
     """Record the file, whether pacman.conf includes it, and whether pacman has its lists."""
     return {
         "file": files.remember(node, world),
@@ -100,7 +100,7 @@ def remember(node: Node, world: World) -> PacmanRepositoryMemory:
     }
 
 
-def undo(node: Node, memory: PacmanRepositoryMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: PacmanRepositoryMemory, world: World) -> ActionSpec:
     """Restore the former file and the line, or remove the repository and its lists."""
     path, spec = node.attrs["path"], files.undo(node, memory["file"], world)
     if not memory["included"] and _own_line(world, path):

@@ -9,7 +9,7 @@ import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.real import RealMachine
@@ -216,13 +216,13 @@ def _is_positioned(text: str, attrs: records.Attrs) -> bool:
     return True
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the line with the wanted one.
 
     :raises CheckError: if the service has no file, the host has no such module, or the change would break the stack
     """
     attrs, path = node.attrs, path_of(node.attrs)
-    wanted = Node(node.provides, node.type, node.requires, {**attrs, "path": path})
+    wanted = HostNode(node.provides, node.type, node.requires, {**attrs, "path": path})
     path, stat = text_files.target(wanted, nodes, world, "put the line into its content")
     if stat is None:
         if attrs.get("absent"):
@@ -285,7 +285,7 @@ def _directories(world: World) -> list[str]:
     return found
 
 
-def remember(node: Node, world: World) -> records.Fields:
+def remember(node: HostNode, world: World) -> records.Fields:
     """Record the lines of the module, with their positions."""
     path = paths.followed(world, path_of(node.attrs))
     text = text_files.content(world, path) if world.stat(path) is not None else ""
@@ -293,7 +293,7 @@ def remember(node: Node, world: World) -> records.Fields:
     return {"was": lines.taken_out(all_lines, {at for at, each in enumerate(all_lines) if lines.bare(each) in mine})}
 
 
-def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
     """Remove the node's line, and put the former ones back. A line that others have changed stays."""
     attrs, path, was = node.attrs, paths.followed(world, path_of(node.attrs)), memory["was"]
     if world.stat(path) is None:
@@ -309,7 +309,7 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
 
 
 def guard(
-    machine: RealMachine, channel: Channel, remote: bool, warnings: list[str], nodes: Sequence[Node]
+    machine: RealMachine, channel: Channel, remote: bool, warnings: list[str], nodes: Sequence[HostNode]
 ) -> firewall_guard.ChangeGuard:
     """Return the guard of the nodes' files (see `NodeType.guard`)."""
     stack_paths = sorted({path_of(node.attrs) for node in nodes if node.type == "pam"})

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.model import Action, ActionSpec, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -67,11 +67,11 @@ def age(machine: Machine, user: str, changed: records.Fields) -> Result:
     return machine.run(["chage", *argv, "--", user], {"password_aging": {user: changed}})
 
 
-def _wanted(node: Node) -> records.Fields:
+def _wanted(node: HostNode) -> records.Fields:
     return {field: node.attrs[field] for field in FIELDS if node.attrs.get(field) is not None}
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the rules of the user with the wanted ones.
 
     :raises CheckError: if the user does not exist
@@ -83,12 +83,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [age(user, changed)] if changed else []
 
 
-def remember(node: Node, world: World) -> PasswordAgeMemory:
+def remember(node: HostNode, world: World) -> PasswordAgeMemory:
     """Record the rules of the user."""
     return {"entry": world.entry("password_aging", node.attrs["user"])}
 
 
-def undo(node: Node, memory: PasswordAgeMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: PasswordAgeMemory, world: World) -> ActionSpec:
     """Restore the rules that the node set, except those that others have changed since."""
     user = node.attrs["user"]
     was, present = memory["entry"], world.entry("password_aging", user)

@@ -6,7 +6,7 @@ import os
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 
-from statecfg.remote.graph.model import Action, Blob, CheckError, Node, Unknown, required
+from statecfg.remote.graph.model import Action, Blob, CheckError, HostNode, Unknown, required
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine import access
@@ -57,7 +57,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return f"; {help}" if help else ""
 
 
-def account(world: World, facet: str, name: str | None, node: Node, nodes: Mapping[str, Node]) -> str | None:
+def account(world: World, facet: str, name: str | None, node: HostNode, nodes: Mapping[str, HostNode]) -> str | None:
     """Return the name that the host shows for a user or group, which is given by name or number.
 
     If a required node may still create the account, return the given name.
@@ -83,7 +83,7 @@ def account(world: World, facet: str, name: str | None, node: Node, nodes: Mappi
     return name
 
 
-def owners(world: World, node: Node, nodes: Mapping[str, Node]) -> tuple[str | None, str | None]:
+def owners(world: World, node: HostNode, nodes: Mapping[str, HostNode]) -> tuple[str | None, str | None]:
     """Return the owner and group that a node asks for, as the host shows them.
 
     :raises CheckError: see `account`
@@ -93,7 +93,7 @@ def owners(world: World, node: Node, nodes: Mapping[str, Node]) -> tuple[str | N
 
 
 def attribute_actions(
-    world: World, path: str, stat: Stat, mode: int | None, node: Node, nodes: Mapping[str, Node]
+    world: World, path: str, stat: Stat, mode: int | None, node: HostNode, nodes: Mapping[str, HostNode]
 ) -> list[Action]:
     """Return the actions that give an existing path this mode, and the owner and group that the node asks for."""
     owner, group = node.attrs.get("owner"), node.attrs.get("group")
@@ -109,7 +109,7 @@ def attribute_actions(
     return actions
 
 
-def _exceeds(path: str, stat: Stat, mode: int, nodes: Mapping[str, Node]) -> bool:
+def _exceeds(path: str, stat: Stat, mode: int, nodes: Mapping[str, HostNode]) -> bool:
     """Tell whether an access list that no node manages grants more than a mode."""
     return bool(access.excess(stat.acl, mode)) and not any(
         other.type == "acl" and other.attrs["path"] == path for other in nodes.values()
@@ -173,7 +173,9 @@ def refuse(path: str, stat: Stat, wanted: str, help: str = "") -> None:
     raise CheckError(f"{path} is {present}, not {wanted}{'; ' + help if help else ''}")
 
 
-def require_parent(world: World, path: str, node: Node, nodes: Mapping[str, Node], parents: bool = False) -> None:
+def require_parent(
+    world: World, path: str, node: HostNode, nodes: Mapping[str, HostNode], parents: bool = False
+) -> None:
     """Check that the directory of `path` exists, or will exist before the node's turn.
 
     :param parents: whether the node also creates missing parent directories

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -57,7 +57,7 @@ def drop_database(machine: Machine, database: str, port: int, user: str) -> Resu
     return postgresql.run(machine, port, user, sql, {"postgresql": {key("database", database, port): None}})
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare a database with the wanted one.
 
     :raises CheckError: if the server does not run, the owner does not exist, or something can't be changed
@@ -95,13 +95,13 @@ def content(world: World, port: int, user: str, database: str) -> str:
     return f"{count} tables and views" if count else ""
 
 
-def remember(node: Node, world: World) -> EntryMemory:
+def remember(node: HostNode, world: World) -> EntryMemory:
     """Record the owner of an existing database."""
     postgresql.server(world, node.attrs["port"])
     return {"entry": world.entry("postgresql", key("database", node.attrs["name"], node.attrs["port"]))}
 
 
-def undo(node: Node, memory: EntryMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: EntryMemory, world: World) -> ActionSpec:
     """Remove a database that the node created, unless it has content; restore the owner of another one."""
     attrs, was, port, database = node.attrs, memory["entry"], node.attrs["port"], node.attrs["name"]
     user = postgresql.server(world, port)["user"]
@@ -157,7 +157,7 @@ def drop_extension(machine: Machine, extension: str, database: str, port: int, u
     return _change(machine, {"name": extension, "database": database}, port, user, sql, None)
 
 
-def check_extension(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check_extension(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare an extension with the wanted one.
 
     :raises CheckError: if the database does not exist, or the server has no such extension
@@ -183,7 +183,7 @@ def check_extension(node: Node, nodes: Mapping[str, Node], world: World) -> list
     return []
 
 
-def remember_extension(node: Node, world: World) -> EntryMemory:
+def remember_extension(node: HostNode, world: World) -> EntryMemory:
     """Record the version of an existing extension."""
     attrs = node.attrs
     postgresql.server(world, attrs["port"])
@@ -201,7 +201,7 @@ def _extension(attrs: records.Attrs, world: World) -> records.Fields | None:
     return world.entry("postgresql_extensions", extension(attrs["name"], database, port))
 
 
-def undo_extension(node: Node, memory: EntryMemory, world: World) -> ActionSpec:
+def undo_extension(node: HostNode, memory: EntryMemory, world: World) -> ActionSpec:
     """Remove an extension that the node created, unless something depends on it."""
     attrs, was, port, database = node.attrs, memory["entry"], node.attrs["port"], node.attrs["database"]
     user = postgresql.server(world, port)["user"]

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -151,7 +151,7 @@ def _items(privileges: Mapping[str, list[str]]) -> Items:
     return [[each, words] for each, words in sorted(privileges.items())]
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the privileges with the wanted ones.
 
     :raises CheckError: if the role, the database or one of the objects does not exist
@@ -188,14 +188,14 @@ def _exists(attrs: records.Attrs, world: World) -> bool:
     return database is not None and (role is not None or attrs["role"].lower() == "public")
 
 
-def remember(node: Node, world: World) -> GrantMemory:
+def remember(node: HostNode, world: World) -> GrantMemory:
     """Record which of the privileges the role has already."""
     attrs = node.attrs
     user = postgresql.server(world, attrs["port"])["user"]
     return {"held": _both(held(attrs, world, user), privileges(attrs)) if _exists(attrs, world) else {}}
 
 
-def undo(node: Node, memory: GrantMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: GrantMemory, world: World) -> ActionSpec:
     """Revoke the privileges that the node granted, or grant those again that it revoked."""
     attrs, was = node.attrs, memory["held"]
     user = postgresql.server(world, attrs["port"])["user"]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.model import Action, ActionSpec, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -112,7 +112,7 @@ def set_groups(
     return postgresql.run(machine, port, user, "\n".join(sql), _effect(role, port, {"member_of": groups}))
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare a role with the wanted one.
 
     :raises CheckError: if the server can't be read, or a role that it should be a member of does not exist
@@ -147,7 +147,7 @@ def _groups(role: str, port: int, user: str, now: list[str], groups: list[str]) 
     return [set_groups(role, port, user, add, remove, groups)] if add or remove else []
 
 
-def remember(node: Node, world: World) -> RoleMemory:
+def remember(node: HostNode, world: World) -> RoleMemory:
     """Record the role, without its password."""
     attrs = node.attrs
     postgresql.server(world, attrs["port"])
@@ -157,7 +157,7 @@ def remember(node: Node, world: World) -> RoleMemory:
     }
 
 
-def undo(node: Node, memory: RoleMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: RoleMemory, world: World) -> ActionSpec:
     """Remove a role that the node created, or restore what it changed. A role that owns something stays."""
     attrs, was = node.attrs, memory["entry"]
     port, role = attrs["port"], attrs["name"]

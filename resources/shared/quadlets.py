@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import unit_files
 
@@ -30,13 +30,13 @@ def unit_of(name: str) -> str:
     return (stem[:-1] + end + "@" if stem.endswith("@") else stem + end) + ".service"
 
 
-def _as_unit(node: Node) -> Node:
+def _as_unit(node: HostNode) -> HostNode:
     """Return the node of the `systemd_unit` whose file is the quadlet."""
     more = {"name": unit_of(node.attrs["name"]), "verify": False, "boot": "generated"}
-    return Node(node.provides, node.type, node.requires, {**node.attrs, **more})
+    return HostNode(node.provides, node.type, node.requires, {**node.attrs, **more})
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the file, and make systemd read it if it changes or there is no unit.
 
     :raises CheckError: if the host has no podman that knows quadlets, podman makes no unit, or the unit still runs
@@ -55,11 +55,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [unit_files.read_units(unit, {"active": "inactive", "enabled": "generated", "reload": None})]
 
 
-def remember(node: Node, world: World) -> unit_files.UnitFileMemory:
+def remember(node: HostNode, world: World) -> unit_files.UnitFileMemory:
     """Record the file, and whether its directory exists."""
     return unit_files.remember(_as_unit(node), world)
 
 
-def undo(node: Node, memory: unit_files.UnitFileMemory, world: World, to_remove: Mapping[str, Node]) -> ActionSpec:
+def undo(
+    node: HostNode, memory: unit_files.UnitFileMemory, world: World, to_remove: Mapping[str, HostNode]
+) -> ActionSpec:
     """Restore the former file or remove the node's file, and make systemd read the units."""
     return unit_files.undo(_as_unit(node), memory, world, to_remove)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, Node
+from statecfg.remote.graph.model import Action, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -34,7 +34,7 @@ def reboot(machine: Machine, because: str, boot_timeout: float, then: list[str] 
     return machine.run(argv, EFFECT, timeout=60.0, interruptible=False)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Return the reboot if it is due. After it, only the path in `when_exists` shows whether another one is due."""
     attrs = node.attrs
     path = attrs.get("when_exists")
@@ -49,7 +49,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [reboot(reason, attrs.get("boot_timeout", 600.0), _dependents(node.provides, nodes) or None)]
 
 
-def _dependents(name: str, nodes: Mapping[str, Node]) -> list[str]:
+def _dependents(name: str, nodes: Mapping[str, HostNode]) -> list[str]:
     """Return the names of the nodes that require a node, directly or indirectly; of many, the first ones."""
     users: dict[str, list[str]] = {}
     for other in nodes.values():

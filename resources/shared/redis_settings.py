@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import CONCEALED, Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import CONCEALED, Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
@@ -156,7 +156,7 @@ def line(name: str, value: str) -> str:
     return '%s "%s"' % (name, value.replace("\\", "\\\\").replace('"', '\\"'))
 
 
-def _entry(node: Node) -> Node:
+def _entry(node: HostNode) -> HostNode:
     attrs = node.attrs
     match = rf"^\s*(?i:{re.escape(attrs['name'])})\s"
     return entries.entry(node, attrs["path"], line(attrs["name"], text(attrs.get("value"))), match)
@@ -226,7 +226,7 @@ def _without_passwords(memory: line_edits.LineMemory) -> line_edits.LineMemory:
     return {**memory, "lines": was, "last": None if last is not None and _SECRET.match(last) else last}
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the line of the file and the running value with the wanted value.
 
     :raises CheckError: if the file has several lines with the setting, or the server does not know it
@@ -261,7 +261,7 @@ def _set(attrs: records.Attrs, value: str, was: str) -> Action:
     return set_running(attrs["name"], _address(attrs), value, _login(attrs), None if secret else was)
 
 
-def remember(node: Node, world: World) -> RedisMemory:
+def remember(node: HostNode, world: World) -> RedisMemory:
     """Record the lines of the setting and its running value; of a password, only whether there was one."""
     attrs, now = node.attrs, None
     if attrs.get("running") is not False and not attrs.get("absent"):
@@ -270,7 +270,7 @@ def remember(node: Node, world: World) -> RedisMemory:
     return {**_without_passwords(entries.remember(_entry(node), world)), "value": now if known else None}
 
 
-def undo(node: Node, memory: RedisMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: RedisMemory, world: World) -> ActionSpec:
     """Restore the former line and the former running value. A running value that others have changed stays."""
     attrs: dict[str, Any] = {**node.attrs, **getattr(node, "secret_attrs", {})}
     name, was = attrs["name"], memory["value"]

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, Node
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.ledger.records import SAID
@@ -132,14 +132,14 @@ def program(attrs: records.Attrs) -> str:
     return posixpath.join(attrs.get("versions_in") or directory, f"{name}-{attrs['version']}")
 
 
-def _file(node: Node) -> Node:
+def _file(node: HostNode) -> HostNode:
     """Return the node of a `download` that manages the program."""
     attrs = node.attrs
     digest = attrs.get("member_checksum") or attrs.get("checksum")
-    return Node(node.provides, node.type, node.requires, {**attrs, "path": program(attrs), "checksum": digest})
+    return HostNode(node.provides, node.type, node.requires, {**attrs, "path": program(attrs), "checksum": digest})
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the program and the link with the wanted ones.
 
     :raises CheckError: if something else is at one of the paths
@@ -172,12 +172,12 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return actions
 
 
-def blobs(node: Node, world: World) -> list[Blob]:
+def blobs(node: HostNode, world: World) -> list[Blob]:
     """Return the program that the controller sends, unless the host has it."""
     return files.blobs(_file(node), world)
 
 
-def remember(node: Node, world: World) -> ReleaseMemory:
+def remember(node: HostNode, world: World) -> ReleaseMemory:
     """Record what is at the node's path, and at the path of the program."""
     path, program_path, snap = node.attrs["path"], program(node.attrs), snapshot.Snapshot(world)
     former = {program_path: snap.entry(program_path)} if program_path != path else {}
@@ -186,7 +186,7 @@ def remember(node: Node, world: World) -> ReleaseMemory:
     return snap.with_lost(memory)
 
 
-def learn(node: Node, memory: ReleaseMemory, world: World, said: Mapping[str, str]) -> Mapping[str, Any]:
+def learn(node: HostNode, memory: ReleaseMemory, world: World, said: Mapping[str, str]) -> Mapping[str, Any]:
     """Record each version that the node links to, and each program that it installed."""
     program_path = program(node.attrs)
     new = [program_path] if program_path != node.attrs["path"] else []
@@ -205,7 +205,7 @@ def _ours(memory: ReleaseMemory, said: Mapping[str, str]) -> dict[str, str]:
     return ours
 
 
-def undo(node: Node, memory: ReleaseMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: ReleaseMemory, world: World) -> ActionSpec:
     """Restore what was at the path, and remove the versions that the node installed, unless others changed them.
 
     A failed run is not learned, so the undo reads what it said. Ledgers of earlier versions have no `ours`.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import ActionSpec, Node
+from statecfg.remote.graph.model import ActionSpec, HostNode
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import directories, restore
 
 
-def undo(node: Node, memory: directories.DirectoryMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: directories.DirectoryMemory, world: World) -> ActionSpec:
     """Restore what was at the path."""
     was = memory["was"]
     if was is None or was["kind"] == "directory":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -91,7 +91,7 @@ def how_of(attrs: records.Attrs) -> replacing.Replacement:
     }
 
 
-def remember(node: Node, world: World) -> ReplaceMemory:
+def remember(node: HostNode, world: World) -> ReplaceMemory:
     """Record the file, and apart from it the lines that the node changes: only they belong to the node."""
     text, memory = text_files.remember(node, world)
     changed = replacing.changed_lines(text, how_of(node.attrs))
@@ -102,7 +102,7 @@ def remember(node: Node, world: World) -> ReplaceMemory:
     return snap.with_lost(found)
 
 
-def undo(node: Node, memory: ReplaceMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: ReplaceMemory, world: World) -> ActionSpec:
     """Put the replaced lines back, and keep all lines that others have changed since."""
     how, path, was = how_of(node.attrs), memory["path"], memory["context"]["file"]
     former = was.get("content") if was is not None else None

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Node, Unknown
+from statecfg.remote.graph.model import Action, ActionSpec, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, ok
 from statecfg.remote.machine.world import Machine, Stat, World
@@ -33,7 +33,7 @@ class Restore:
         self,
         world: World,
         memory: snapshot.Memory,
-        to_remove: Mapping[str, Node] | None = None,
+        to_remove: Mapping[str, HostNode] | None = None,
         users: Iterable[str] = (),
     ) -> None:
         self.world, self.lost, self.users = world, list(memory.get("lost") or ()), set(users)

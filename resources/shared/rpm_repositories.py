@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, Node
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, HostNode
 from statecfg.remote.graph.nodetype import NodeType, facet
 from statecfg.remote.graph.ops import Op, op
 from statecfg.remote.graph.results import Result
@@ -63,19 +63,19 @@ def register(node_type: NodeType[...], directory: str) -> None:
     node_type.undo(undo)
 
 
-def key_file(node: Node) -> Node | None:
+def key_file(node: HostNode) -> HostNode | None:
     """Return a node that manages the file with the key; None if the repository has no such file."""
     attrs = node.attrs
     if not attrs.get("key_path"):
         return None
     own = {"path": attrs["key_path"], "absent": bool(attrs.get("absent")), "mode": 0o644}
     own.update(content=attrs.get("key_content"), owner="root", group="root")
-    return Node(node.provides, node.type, node.requires, own)
+    return HostNode(node.provides, node.type, node.requires, own)
 
 
 def check(
-    node: Node,
-    nodes: Mapping[str, Node],
+    node: HostNode,
+    nodes: Mapping[str, HostNode],
     world: World,
     manager: str,
     listed: Callable[[World, str], bool],
@@ -105,13 +105,13 @@ def check(
     return actions
 
 
-def blobs(node: Node, world: World) -> list[Blob]:
+def blobs(node: HostNode, world: World) -> list[Blob]:
     """Return the content that the host lacks."""
     key = key_file(node)
     return [*files.blobs(node, world), *(files.blobs(key, world) if key is not None else ())]
 
 
-def remember(node: Node, world: World) -> RpmRepositoryMemory:
+def remember(node: HostNode, world: World) -> RpmRepositoryMemory:
     """Record the files, and which keys rpm accepts already."""
     key = key_file(node)
     return {
@@ -122,7 +122,7 @@ def remember(node: Node, world: World) -> RpmRepositoryMemory:
 
 
 def undo(
-    node: Node, memory: RpmRepositoryMemory, world: World, to_remove: Mapping[str, Node] | None = None
+    node: HostNode, memory: RpmRepositoryMemory, world: World, to_remove: Mapping[str, HostNode] | None = None
 ) -> ActionSpec:
     """Restore the former files, or remove the repository and its key. A key that another repository uses stays.
 

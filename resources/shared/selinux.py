@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -76,11 +76,11 @@ def _boolean(name: str, world: World) -> records.Fields:
     return entry
 
 
-def _compared(node: Node) -> list[str]:
+def _compared(node: HostNode) -> list[str]:
     return ["running", "persistent"] if node.attrs.get("persistent", True) else ["running"]
 
 
-def check_boolean(node: Node, world: World) -> list[Action]:
+def check_boolean(node: HostNode, world: World) -> list[Action]:
     """Compare the running and the persistent value with the wanted one.
 
     :raises CheckError: if the policy has no such boolean
@@ -93,13 +93,13 @@ def check_boolean(node: Node, world: World) -> list[Action]:
     return [set_boolean(name, value, bool(node.attrs.get("persistent", True)))]
 
 
-def remember_boolean(node: Node, world: World) -> records.Fields:
+def remember_boolean(node: HostNode, world: World) -> records.Fields:
     """Record both values."""
     _require_program(world)
     return {"was": dict(_boolean(node.attrs["name"], world))}
 
 
-def undo_boolean(node: Node, memory: records.Fields, world: World) -> ActionSpec:
+def undo_boolean(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
     """Restore both values. Those that others have changed since then stay."""
     name, was, spec = node.attrs["name"], memory["was"], ActionSpec()
     now = world.entry("selinux_boolean", name)
@@ -175,7 +175,7 @@ def _mislabelled(world: World, path: str) -> bool:
     return "relabel" in probe.text
 
 
-def check_context(node: Node, world: World) -> list[Action]:
+def check_context(node: HostNode, world: World) -> list[Action]:
     """Compare the rule, and the labels of existing files if the node names them.
 
     :raises CheckError: if semanage or restorecon fails
@@ -193,13 +193,13 @@ def check_context(node: Node, world: World) -> list[Action]:
     return actions
 
 
-def remember_context(node: Node, world: World) -> records.Fields:
+def remember_context(node: HostNode, world: World) -> records.Fields:
     """Record the rule."""
     _require_program(world)
     return {"was": world.entry("selinux_fcontext", _key(node.attrs))}
 
 
-def undo_context(node: Node, memory: records.Fields, world: World) -> ActionSpec:
+def undo_context(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
     """Restore the former rule, or delete the rule, and relabel the files again."""
     attrs, was, now = node.attrs, memory["was"], world.entry("selinux_fcontext", _key(node.attrs))
     ours = None if attrs.get("absent") else attrs["setype"]
@@ -250,7 +250,7 @@ def delete_port(machine: Machine, port: str) -> Result:
     return machine.run(argv, {"selinux_port": {port: None}}, timeout=TIMEOUT)
 
 
-def check_port(node: Node, world: World) -> list[Action]:
+def check_port(node: HostNode, world: World) -> list[Action]:
     """Compare the label of the port with the wanted one.
 
     :raises CheckError: if the port must have no label, and the policy gives it one
@@ -267,13 +267,13 @@ def _labelled(port: str, setype: str, now: records.Fields | None) -> Action:
     return set_port(port, setype, now is not None)
 
 
-def remember_port(node: Node, world: World) -> records.Fields:
+def remember_port(node: HostNode, world: World) -> records.Fields:
     """Record the label of the port."""
     _require_program(world)
     return {"was": world.entry("selinux_port", node.attrs["port"])}
 
 
-def undo_port(node: Node, memory: records.Fields, world: World) -> ActionSpec:
+def undo_port(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
     """Restore the former label. One that others have changed since then stays."""
     attrs, port, was = node.attrs, node.attrs["port"], memory["was"]
     now = world.entry("selinux_port", port)

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Node
+from statecfg.remote.graph.model import Action, ActionSpec, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine import process
@@ -64,13 +64,13 @@ def publish(machine: Machine, path: str, owner: str | None = None, group: str | 
     return tls.made(machine, ["ssh-keygen", "-y", "-f", path], "", public(path), mode=0o644, owner=owner, group=group)
 
 
-def _public(node: Node) -> Node:
+def _public(node: HostNode) -> HostNode:
     """Return the public key's file as a node."""
     attrs = {**node.attrs, "path": public(node.attrs["path"]), "mode": 0o644}
-    return Node(node.provides, node.type, node.requires, attrs)
+    return HostNode(node.provides, node.type, node.requires, attrs)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Create what is missing, and compare mode, owner and group of what exists.
 
     :raises CheckError: if something else is at one of the paths
@@ -93,13 +93,13 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return [*actions, *paths.attribute_actions(world, public(path), other, 0o644, _public(node), nodes)]
 
 
-def remember(node: Node, world: World) -> dict[str, tls.PrivateKeyMemory]:
+def remember(node: HostNode, world: World) -> dict[str, tls.PrivateKeyMemory]:
     """Record the public key, and mode, owner and group of the private key; its content if the node removes it."""
-    gone = Node(node.provides, node.type, node.requires, {"path": public(node.attrs["path"]), "absent": True})
+    gone = HostNode(node.provides, node.type, node.requires, {"path": public(node.attrs["path"]), "absent": True})
     return {"private": tls.remember_key(node, world), "public": tls.remember_key(gone, world)}
 
 
-def undo(node: Node, memory: Any, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: Any, world: World) -> ActionSpec:
     """Remove the files that the node created, or restore mode, owner and group of older ones.
 
     A public key whose private key was missing gets its content back, too.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, Blob, CheckError, Node, Unknown
+from statecfg.remote.graph.model import Action, Blob, CheckError, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.real import RealMachine
@@ -45,7 +45,7 @@ def write(
     return error(f"sshd refuses the new configuration, and the former one is {restored}: {refusal}")
 
 
-def check_server(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check_server(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare a drop-in file of sshd.
 
     :raises CheckError: if sshd does not read such files on this host
@@ -55,7 +55,7 @@ def check_server(node: Node, nodes: Mapping[str, Node], world: World) -> list[Ac
     return drop_ins.compare(node, nodes, world, write)
 
 
-def check_client(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check_client(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare a drop-in file of ssh.
 
     :raises CheckError: if ssh does not read such files on this host

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -83,7 +83,7 @@ def stop(machine: Machine, path: str) -> Result:
     return machine.run(["swapoff", "--", path], {"swap": {path: None}}, timeout=LONG)
 
 
-def _line(node: Node) -> Node:
+def _line(node: HostNode) -> HostNode:
     """Return the line of the swap space in fstab."""
     path, priority = mounts.escaped(node.attrs["path"]), node.attrs.get("priority")
     options = "sw" if priority is None else f"sw,pri={priority}"
@@ -91,7 +91,7 @@ def _line(node: Node) -> Node:
     return entries.entry(node, mounts.FSTAB, line, rf"^\s*{re.escape(path)}\s+\S+\s+swap\s", mode="0644")
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the file, the line in fstab and the swap space in use with what is wanted.
 
     :raises CheckError: if the file or device contains something else
@@ -151,7 +151,7 @@ def _require_swap(world: World, path: str, stat: Stat, used: records.Fields | No
     return found == "swap"
 
 
-def remember(node: Node, world: World) -> SwapMemory:
+def remember(node: HostNode, world: World) -> SwapMemory:
     """Record the size of the file, the line in fstab, and whether the swap space is in use."""
     path = paths.followed(world, node.attrs["path"])
     stat = world.stat(path)
@@ -164,7 +164,7 @@ def remember(node: Node, world: World) -> SwapMemory:
     }
 
 
-def undo(node: Node, memory: SwapMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: SwapMemory, world: World) -> ActionSpec:
     """Restore the line in fstab, and whether the file exists and is in use."""
     path, was = memory["path"], memory["used"]
     stat, used = world.stat(path), world.entry("swap", path)

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import CheckError, Node, Unknown, required
+from statecfg.remote.graph.model import CheckError, HostNode, Unknown, required
 from statecfg.remote.graph.nodetype import FACETS, facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
@@ -14,7 +14,7 @@ from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import records, unit_health
 from statecfg.resources.shared.unit_states import OPENRC as OPENRC
 from statecfg.resources.shared.unit_states import TIMEOUT as TIMEOUT
-from statecfg.resources.shared.unit_states import UnitState as UnitState
+from statecfg.resources.shared.unit_states import ServiceState as ServiceState
 
 UP = unit_health.UP
 RUNNING = "/run/systemd/system"  # exists if and only if systemd is process 1: sd_booted(3)
@@ -113,7 +113,7 @@ def unit_name(name: str) -> str:
     return name if name.rpartition(".")[2] in SUFFIXES else name + ".service"
 
 
-def find(world: World, name: str) -> UnitState | None:
+def find(world: World, name: str) -> ServiceState | None:
     """Return the state of a unit, or None if it does not exist.
 
     :param name: its name or an alias
@@ -121,7 +121,7 @@ def find(world: World, name: str) -> UnitState | None:
     :raises Unknown: if a required node may still create the unit
     """
     if scripts(world):
-        service: UnitState | None = scripts(world).find(world, name)
+        service: ServiceState | None = scripts(world).find(world, name)
         return service
     asked_name, entry = name, world.entry("units", name)
     for _ in range(8):
@@ -133,13 +133,13 @@ def find(world: World, name: str) -> UnitState | None:
         alone = name != asked_name and world.apparent(posixpath.join(DIRECTORIES[0], asked_name)) is None
         lists = {field: entry.get(field) or () for field in ("starts", "sockets")}
         alias = asked_name if alone else entry.get("alias")
-        return UnitState(name, entry.get("active"), entry.get("enabled"), alias, bool(entry.get("reload")), **lists)
+        return ServiceState(name, entry.get("active"), entry.get("enabled"), alias, bool(entry.get("reload")), **lists)
     if "@" in name:
         template = world.entry("units", name.partition("@")[0] + "@." + name.rpartition(".")[2])
         if template is not None:
-            return UnitState(name, "inactive", "disabled")
+            return ServiceState(name, "inactive", "disabled")
     if any(world.apparent(posixpath.join(directory, file_of(name))) is not None for directory in DIRECTORIES):
-        return UnitState(name, "inactive", "disabled", reload=True)
+        return ServiceState(name, "inactive", "disabled", reload=True)
     return None
 
 
@@ -156,12 +156,12 @@ def is_removed(world: World, unit: str) -> bool:
     return any((world.entry("asked", name) or {}).get("gone") for name in owners)
 
 
-def listening(world: World, state: UnitState) -> list[str]:
+def listening(world: World, state: ServiceState) -> list[str]:
     """Return the running sockets that start a service when a client connects."""
     return [name for name in state.sockets if _up(world, name)]
 
 
-def served(world: World, state: UnitState) -> list[str]:
+def served(world: World, state: ServiceState) -> list[str]:
     """Return the running services of a socket. systemd starts the socket only after they are stopped."""
     if not state.name.endswith(".socket"):
         return []
@@ -175,7 +175,7 @@ def _up(world: World, name: str) -> bool:
     return state is not None and state.up
 
 
-def file_is_removed(unit: str, removed: Iterable[Node]) -> bool:
+def file_is_removed(unit: str, removed: Iterable[HostNode]) -> bool:
     """Return whether one of these removed nodes managed the unit's file or one of its drop-ins."""
     return any(_of_unit(unit, node.attrs.get("path")) for node in removed)
 
@@ -186,7 +186,7 @@ def _of_unit(unit: str, path: Any) -> bool:
 
 
 def file_changes(
-    world: World, unit: str, node: Node, nodes: Mapping[str, Node], actions: Sequence[Mapping[str, Any]]
+    world: World, unit: str, node: HostNode, nodes: Mapping[str, HostNode], actions: Sequence[Mapping[str, Any]]
 ) -> bool:
     """Return whether a required or removed node changes the unit's file or one of its drop-ins in this run."""
     if scripts(world):
@@ -203,7 +203,7 @@ def file_changes(
     return file_is_removed(unit, (nodes[name] for name in removed if name in nodes))
 
 
-def require_file(unit: str, node: Node, nodes: Mapping[str, Node]) -> None:
+def require_file(unit: str, node: HostNode, nodes: Mapping[str, HostNode]) -> None:
     """Check that the node requires the node that creates the unit's file. Otherwise their order would be accidental.
 
     :raises CheckError: if it does not

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import lines, paths, records, restore, snapshot
@@ -38,7 +38,7 @@ def refuse_without_placeholder(attrs: records.Attrs) -> None:
         raise ValueError("validate needs {}, which statecfg replaces by the path of the file to check")
 
 
-def target(node: Node, nodes: Mapping[str, Node], world: World, help: str) -> tuple[str, Stat | None]:
+def target(node: HostNode, nodes: Mapping[str, HostNode], world: World, help: str) -> tuple[str, Stat | None]:
     """Return the path of the file to edit, with links followed, and its Stat; None if it does not exist.
 
     :param help: what to do if another node writes the whole file
@@ -57,7 +57,7 @@ def target(node: Node, nodes: Mapping[str, Node], world: World, help: str) -> tu
     return path, stat
 
 
-def require_creatable(world: World, path: str, node: Node, nodes: Mapping[str, Node]) -> None:
+def require_creatable(world: World, path: str, node: HostNode, nodes: Mapping[str, HostNode]) -> None:
     """Check that the node may create its missing file, and that the file's directory will exist.
 
     :raises CheckError: if not
@@ -98,8 +98,8 @@ def actions(
     world: World,
     path: str,
     stat: Stat | None,
-    node: Node,
-    nodes: Mapping[str, Node],
+    node: HostNode,
+    nodes: Mapping[str, HostNode],
     changes: bool,
     write: Callable[..., Action],
 ) -> list[Action]:
@@ -128,7 +128,7 @@ def write(machine: Machine, path: str, text: str, made: bool) -> Result:
     return machine.write(path, encoded(text)) if text or not made else machine.remove(path)
 
 
-def remember(node: Node, world: World) -> tuple[str, TextMemory]:
+def remember(node: HostNode, world: World) -> tuple[str, TextMemory]:
     """Return a file's content as text, and the record of everything but the content; "" if there is no file."""
     attrs = node.attrs
     path = snapshot.followed(world, attrs["path"], True)
@@ -149,7 +149,7 @@ def remember(node: Node, world: World) -> tuple[str, TextMemory]:
 
 
 def undo(
-    node: Node,
+    node: HostNode,
     memory: TextMemory,
     world: World,
     edit: Callable[[str, list[str]], str],

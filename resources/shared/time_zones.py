@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import files, links, paths, restore, snapshot
 
@@ -24,7 +24,7 @@ NAME = "/etc/timezone"  # only Debian and systems made from it have this file
 DEBIAN = "/etc/debian_version"
 
 
-def check(node: Node, world: World) -> list[Action]:
+def check(node: HostNode, world: World) -> list[Action]:
     """Compare the link and the file with the wanted zone.
 
     :raises CheckError: if the host has no data of the zone, or a directory is in the way
@@ -60,14 +60,14 @@ def _nearest(world: World, name: str) -> str:
     return paths.nearest(name, [posixpath.join(area, entry) for entry in names])
 
 
-def remember(node: Node, world: World) -> ZoneMemory:
+def remember(node: HostNode, world: World) -> ZoneMemory:
     """Record the link and the file."""
     snap = snapshot.Snapshot(world)
     memory: ZoneMemory = {"link": snap.entry(LINK), "name": snap.entry(NAME)}
     return snap.with_lost(memory)
 
 
-def undo(node: Node, memory: ZoneMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: ZoneMemory, world: World) -> ActionSpec:
     """Restore the link and the file."""
     restoring = restore.Restore(world, memory)
     restoring.back(LINK, memory["link"], ("symlink",))

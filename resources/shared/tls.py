@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine import process
@@ -95,7 +95,7 @@ def issue(
     return made(machine, argv, config, path, mode=mode, owner=owner, group=group)
 
 
-def check_key(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check_key(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Create a missing key, and compare mode, owner and group of an existing one.
 
     :raises CheckError: if something else is at the path
@@ -115,7 +115,7 @@ def check_key(node: Node, nodes: Mapping[str, Node], world: World) -> list[Actio
     return paths.attribute_actions(world, path, stat, mode, node, nodes)
 
 
-def remember_key(node: Node, world: World) -> PrivateKeyMemory:
+def remember_key(node: HostNode, world: World) -> PrivateKeyMemory:
     """Record mode, owner and group of an existing key. Its content is recorded only if the node removes it."""
     path = node.attrs["path"]
     if node.attrs.get("absent"):
@@ -126,14 +126,14 @@ def remember_key(node: Node, world: World) -> PrivateKeyMemory:
     return {"path": path, "was": {"kind": stat.file_type, "mode": stat.mode, "owner": stat.owner, "group": stat.group}}
 
 
-def undo_key(node: Node, memory: Any, world: World) -> ActionSpec:
+def undo_key(node: HostNode, memory: Any, world: World) -> ActionSpec:
     """Remove a key that the node created, or restore mode, owner and group of an older one."""
     restoring = restore.Restore(world, {})
     put_back(restoring, node, memory)
     return restoring.spec()
 
 
-def put_back(restoring: restore.Restore, node: Node, memory: Any) -> None:
+def put_back(restoring: restore.Restore, node: HostNode, memory: Any) -> None:
     """Restore the file of a key."""
     if node.attrs.get("absent"):
         if memory["was"] is not None:
@@ -144,7 +144,7 @@ def put_back(restoring: restore.Restore, node: Node, memory: Any) -> None:
         restoring.restore_attributes(memory["path"], memory["was"], ("mode", "owner", "group"))
 
 
-def check_certificate(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check_certificate(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Issue a certificate that is missing, wrong or about to expire; compare mode, owner and group of another one.
 
     :raises CheckError: if the key, or the authority, does not exist
@@ -218,18 +218,18 @@ def names(text: str) -> list[str]:
     )
 
 
-def remember_certificate(node: Node, world: World) -> files.FileMemory:
+def remember_certificate(node: HostNode, world: World) -> files.FileMemory:
     """Record the former file with its content: a certificate is public."""
     return files.remember(_whole(node), world)
 
 
-def undo_certificate(node: Node, memory: Any, world: World) -> ActionSpec:
+def undo_certificate(node: HostNode, memory: Any, world: World) -> ActionSpec:
     """Restore the former file, or remove the certificate."""
     return files.undo(_whole(node), memory, world)
 
 
-def _whole(node: Node) -> Node:
+def _whole(node: HostNode) -> HostNode:
     """Return the file as `file` would declare it, with any content."""
     absent = bool(node.attrs.get("absent"))
     attrs = {"path": node.attrs["path"], "absent": absent, "content": None if absent else Blob.of(b"")}
-    return Node(node.provides, node.type, node.requires, attrs)
+    return HostNode(node.provides, node.type, node.requires, attrs)

@@ -20,7 +20,7 @@ _PLAIN = re.compile(r"\d{4}-\d\d-\d\d[Tt ][0-9:.+Zz-]+|[A-Za-z0-9_.:+-]+")
 _DECIMAL = re.compile(r"[+-]?(?:0|[1-9](?:_?\d)*)")
 
 
-class _Entry:
+class _TomlEntry:
     """A key with its value, or a header (`end` is None, and `array` tells whether it is one of `[[…]]`)."""
 
     def __init__(self, table: Sequence[str], key: Sequence[str], row: int) -> None:
@@ -33,18 +33,18 @@ class _Entry:
         return self.table + self.key
 
 
-class _Reader:
+class _TomlReader:
     """Reads the text of a file once from its beginning to its end."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
-    def entries(self) -> list[_Entry]:
+    def entries(self) -> list[_TomlEntry]:
         """Return all keys and headers.
 
         :raises NotEditable: if the text is not TOML
         """
-        found: list[_Entry] = []
+        found: list[_TomlEntry] = []
         table: Sequence[str] = ()
         self.skip(_BLANK)
         while self.at < len(self.text):
@@ -54,10 +54,10 @@ class _Reader:
                 self.at += 2 if array else 1
                 table = self.key()
                 self.expect("]]" if array else "]")
-                entry = _Entry(table, (), row)
+                entry = _TomlEntry(table, (), row)
                 entry.array = array
             else:
-                entry = _Entry(table, self.key(), row)
+                entry = _TomlEntry(table, self.key(), row)
                 self.expect("=")
                 self.skip(_SPACE)
                 entry.start = self.at
@@ -172,13 +172,13 @@ def literal(value: Any) -> str:
     return json.dumps(value)
 
 
-def _find(text: str, key: Sequence[str]) -> tuple[list[_Entry], _Entry | None]:
+def _find(text: str, key: Sequence[str]) -> tuple[list[_TomlEntry], _TomlEntry | None]:
     """Return all keys and headers, and the wanted key.
 
     :raises NotEditable: if the key can't be edited
     """
     found, wanted = None, tuple(key)
-    entries = _Reader(text).entries()
+    entries = _TomlReader(text).entries()
     for entry in entries:
         path = entry.path
         if entry.array and wanted[: len(path)] == path:

@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, Blob, Node
+from statecfg.remote.graph.model import Action, Blob, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -51,7 +51,7 @@ def link(machine: Machine, path: str, target: str, owner: str | None, group: str
     return machine.symlink(path, target, owner=owner, group=group)
 
 
-def check(world: World, root: str, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
+def check(world: World, root: str, node: HostNode, nodes: Mapping[str, HostNode]) -> list[Action]:
     """Return what makes the tree under `root` match the node's source, directories first."""
     tree = node.attrs.get("tree") or {}
     actions = []
@@ -60,7 +60,7 @@ def check(world: World, root: str, node: Node, nodes: Mapping[str, Node]) -> lis
     return actions
 
 
-def _entry(world: World, path: str, entry: SourceEntry, node: Node, nodes: Mapping[str, Node]) -> list[Action]:
+def _entry(world: World, path: str, entry: SourceEntry, node: HostNode, nodes: Mapping[str, HostNode]) -> list[Action]:
     file_type = entry["kind"]
     stat = paths.look(world, path)
     if stat is not None and stat.file_type != file_type and not (file_type == "symlink" and stat.file_type == "file"):
@@ -85,7 +85,7 @@ def _entry(world: World, path: str, entry: SourceEntry, node: Node, nodes: Mappi
     return actions
 
 
-def unmanaged(world: World, node: Node, nodes: Mapping[str, Node], root: str) -> list[Action]:
+def unmanaged(world: World, node: HostNode, nodes: Mapping[str, HostNode], root: str) -> list[Action]:
     """Return what removes everything under `root` that neither the node's source contains nor another node manages."""
     own = {posixpath.join(root, name) for name in node.attrs.get("tree") or ()}
     others = {path for other in nodes.values() if other.provides != node.provides for path in managed(other)}
@@ -111,7 +111,7 @@ def _unmanaged(world: World, root: str, own: set[str], others: set[str], above: 
     return actions
 
 
-def managed(node: Node) -> list[str]:
+def managed(node: HostNode) -> list[str]:
     """Return the paths that a node manages: its own path, those of its tree, and the files of its command."""
     attrs = node.attrs
     if attrs.get("absent"):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -46,7 +46,7 @@ def trusted(world: World) -> set[str]:
     return set(fingerprints(world.read(BUNDLE))) if world.stat(BUNDLE) is not None else set()
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the certificate, and whether the bundle contains it.
 
     :raises CheckError: if the host has no ca-certificates
@@ -61,7 +61,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return actions
 
 
-def undo(node: Node, memory: Any, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: Any, world: World) -> ActionSpec:
     """Restore the former file, or remove the certificate, and update the bundle."""
     spec = files.undo(node, memory, world)
     # If an earlier undo was interrupted, the file is gone, but the bundle still contains the certificate.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records, ufw
 
@@ -61,7 +61,7 @@ def _delete(attrs: records.Attrs, families: list[str], rule: records.Fields) -> 
     return ufw.delete_rule(clause(attrs), families, rule["action"], rule["log"], bool(attrs.get("route")))
 
 
-def check(node: Node, world: World) -> list[Action]:
+def check(node: HostNode, world: World) -> list[Action]:
     """Compare the rule with the wanted one.
 
     :raises CheckError: if ufw is not installed, or has no such profile
@@ -75,7 +75,7 @@ def check(node: Node, world: World) -> list[Action]:
     return [_add(attrs, missing, _wanted(attrs), bool(attrs.get("first")))] if missing else []
 
 
-def remember(node: Node, world: World) -> records.Fields:
+def remember(node: HostNode, world: World) -> records.Fields:
     """Record the rules about the same packets, with their positions among those of their family."""
     rules: dict[str, records.Fields | None] = {}
     for family, name in _keys(node.attrs, _families(node.attrs, world)).items():
@@ -85,7 +85,7 @@ def remember(node: Node, world: World) -> records.Fields:
     return {"rules": rules}
 
 
-def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
     """Delete the rule, or restore the former one. A rule that others have changed stays."""
     attrs, spec = node.attrs, ActionSpec()
     if world.stat(ufw.FILES["IPv4"]) is None:

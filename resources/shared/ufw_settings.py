@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import World
 from statecfg.remote.wire.channel import Channel
@@ -19,7 +19,7 @@ def _value(world: World, name: str) -> str | None:
     return entry["value"] if entry is not None else None
 
 
-def check(node: Node, world: World) -> list[Action]:
+def check(node: HostNode, world: World) -> list[Action]:
     """Compare the settings with the wanted ones.
 
     :raises CheckError: if ufw is not installed
@@ -29,13 +29,13 @@ def check(node: Node, world: World) -> list[Action]:
     return [ufw.change_setting(name, value) for name, value in wanted if _value(world, name) != value]
 
 
-def remember(node: Node, world: World) -> records.Fields:
+def remember(node: HostNode, world: World) -> records.Fields:
     """Record the settings that the node sets."""
     ufw.families(world)
     return {"settings": {name: _value(world, name) for name in NAMES if node.attrs.get(name) is not None}}
 
 
-def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
     """Restore the former settings. Those that others have changed since then stay."""
     spec = ActionSpec()
     if world.stat(ufw.CONFIG) is None:
@@ -54,7 +54,7 @@ def undo(node: Node, memory: records.Fields, world: World) -> ActionSpec:
 
 
 def guard(
-    machine: RealMachine, channel: Channel, remote: bool, warnings: list[str], nodes: Sequence[Node]
+    machine: RealMachine, channel: Channel, remote: bool, warnings: list[str], nodes: Sequence[HostNode]
 ) -> firewall_guard.ChangeGuard:
     """Return the guard of ufw (see `NodeType.guard`)."""
 

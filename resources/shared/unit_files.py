@@ -6,7 +6,7 @@ import posixpath
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Node, Unknown
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
@@ -74,7 +74,7 @@ def make_directory(machine: Machine, path: str) -> Result:
     return machine.mkdir(path, 0o755)
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the file, and make systemd read the units if the file changes or systemd has not read it.
 
     :raises CheckError: if the host does not run systemd, something else is at the path, or the unit to remove still
@@ -95,7 +95,7 @@ def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
     return actions
 
 
-def _installation(node: Node, nodes: Mapping[str, Node], world: World, unit: str) -> list[Action]:
+def _installation(node: HostNode, nodes: Mapping[str, HostNode], world: World, unit: str) -> list[Action]:
     """Return what installs the file, and the directory of a drop-in."""
     attrs, path = node.attrs, node.attrs["path"]
     stat = paths.look(world, path)
@@ -151,13 +151,13 @@ def require_stopped(world: World, unit: str) -> None:
         raise CheckError(text % (unit, how))
 
 
-def remember(node: Node, world: World) -> UnitFileMemory:
+def remember(node: HostNode, world: World) -> UnitFileMemory:
     """Record the file, and whether the directory of the drop-in exists."""
     above = posixpath.dirname(node.attrs["path"])
     return {**files.remember(node, world), "made": world.stat(above) is None}
 
 
-def undo(node: Node, memory: UnitFileMemory, world: World, to_remove: Mapping[str, Node]) -> ActionSpec:
+def undo(node: HostNode, memory: UnitFileMemory, world: World, to_remove: Mapping[str, HostNode]) -> ActionSpec:
     """Restore the former file or remove the node's file, and make systemd read the units."""
     attrs, path = node.attrs, memory["path"]
     unit = systemd.unit_name(attrs["name"])

@@ -10,7 +10,7 @@ TIMEOUT = 300.0
 OPENRC = "/run/openrc"  # OpenRC creates it at boot
 
 
-class UnitState:
+class ServiceState:
     """The state of a unit.
 
     :param name: its own name, never an alias

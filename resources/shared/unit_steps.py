@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node, Unknown
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode, Unknown
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import records, sshd, systemd
 from statecfg.resources.shared.paths import nearest
@@ -38,7 +38,7 @@ def check(world: World, name: str, attrs: records.Attrs, reload: bool) -> list[A
             raise
         # A required package brings the unit and may start it with a configuration that is outdated by then. Each step
         # achieves its result from any state of the unit.
-        return steps(attrs, systemd.UnitState(name, reload=reload), bool(world.triggered_by))
+        return steps(attrs, systemd.ServiceState(name, reload=reload), bool(world.triggered_by))
     if state is None:
         return missing(world, name, attrs)
     if world.acted and attrs.get("running") is False and state.up:
@@ -51,7 +51,7 @@ def check(world: World, name: str, attrs: records.Attrs, reload: bool) -> list[A
     return steps(attrs, state, bool(world.triggered_by))
 
 
-def after_removal(world: World, name: str, attrs: records.Attrs, removed: Iterable[Node]) -> list[Action]:
+def after_removal(world: World, name: str, attrs: records.Attrs, removed: Iterable[HostNode]) -> list[Action]:
     """Return the steps for a unit that stays after the removal of nodes that it required.
 
     :raises CheckError: if the unit failed after these steps
@@ -88,7 +88,7 @@ def missing(world: World, name: str, attrs: records.Attrs) -> list[Action]:
     raise CheckError(text % (name, near))
 
 
-def steps(attrs: records.Attrs, state: systemd.UnitState, triggered: bool) -> list[Action]:
+def steps(attrs: records.Attrs, state: systemd.ServiceState, triggered: bool) -> list[Action]:
     """Return the steps from a unit's state to the wanted one.
 
     :param triggered: whether a node in `restart_on` changes
@@ -118,7 +118,7 @@ def steps(attrs: records.Attrs, state: systemd.UnitState, triggered: bool) -> li
     return actions
 
 
-def again(attrs: records.Attrs, state: systemd.UnitState) -> list[Action]:
+def again(attrs: records.Attrs, state: systemd.ServiceState) -> list[Action]:
     """Return the steps that make a unit use changed settings: a reload or a restart."""
     if attrs.get("on_change") == "reload" and state.active is not None:
         return [*looked_at(state.name), systemd.reload(state.name)]
@@ -135,7 +135,7 @@ def around(services: Sequence[str], action: Action) -> list[Action]:
     return [*map(systemd.stop, services), action, *map(systemd.start, services)]
 
 
-def undo(node: Node, memory: UnitMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: UnitMemory, world: World) -> ActionSpec:
     """Restore the unit's state, as far as the node sets it."""
     attrs, name = node.attrs, systemd.unit_name(node.attrs["name"])
     state = systemd.find(world, name)
@@ -169,7 +169,7 @@ def undo(node: Node, memory: UnitMemory, world: World) -> ActionSpec:
     return ActionSpec([systemd.unmask(state.name, state.enabled), *steps(wanted, state, False)])
 
 
-def remember(node: Node, world: World) -> UnitMemory:
+def remember(node: HostNode, world: World) -> UnitMemory:
     """Record the unit's state."""
     state = systemd.find(world, systemd.unit_name(node.attrs["name"]))
     if state is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import ActionSpec, CheckError, HostNode
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import groups, records, restore, snapshot, users
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 RESTORED = ("uid", "home", "shell", "comment")  # fields that a node sets and `undo` restores
 
 
-def remember(node: Node, world: World) -> UserMemory:
+def remember(node: HostNode, world: World) -> UserMemory:
     """Record the user, its primary group and what a removal takes: the group of its name and its home directory."""
     attrs = node.attrs
     name = attrs["name"]
@@ -62,7 +62,7 @@ def remember(node: Node, world: World) -> UserMemory:
     return snap.with_lost(memory)
 
 
-def undo(node: Node, memory: UserMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: UserMemory, world: World) -> ActionSpec:
     """Remove a new user, or restore a former user or the fields that the node changed."""
     attrs, was = node.attrs, memory["entry"]
     if was is None:

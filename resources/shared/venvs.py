@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -129,7 +129,7 @@ def exists(world: World, path: str) -> bool:
     return False
 
 
-def check(node: Node, nodes: Mapping[str, Node], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Create a missing environment, and install distributions that are missing or have another version.
 
     :raises CheckError: if something else is at the path, or there is no such Python
@@ -170,7 +170,7 @@ def _user(attrs: records.Attrs, world: World) -> str | None:
     return attrs.get("user") or owner
 
 
-def remember(node: Node, world: World) -> VenvMemory:
+def remember(node: HostNode, world: World) -> VenvMemory:
     """Record which distributions are installed."""
     path = node.attrs["path"]
     there = world.stat(path + "/pyvenv.cfg") is not None
@@ -185,7 +185,7 @@ def remember(node: Node, world: World) -> VenvMemory:
     }
 
 
-def undo(node: Node, memory: VenvMemory, world: World) -> ActionSpec:
+def undo(node: HostNode, memory: VenvMemory, world: World) -> ActionSpec:
     """Remove an environment that the node created, or restore the former versions of its distributions."""
     attrs, path = node.attrs, memory["path"]
     there = exists(world, path)

@@ -6,7 +6,7 @@ import binascii
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -94,7 +94,9 @@ def as_bytes(text: str) -> bytes:
         raise ValueError("value: after 0x, write hexadecimal digits, two for each byte") from None
 
 
-def check(node: Node, world: World, facet: str, field: str, wanted: str | None, file_types: tuple[str, ...]) -> bool:
+def check(
+    node: HostNode, world: World, facet: str, field: str, wanted: str | None, file_types: tuple[str, ...]
+) -> bool:
     """Return whether a value must be set or removed.
 
     :param facet: the facet with the value
@@ -115,14 +117,14 @@ def check(node: Node, world: World, facet: str, field: str, wanted: str | None, 
     return bool(now != wanted or (stat.identity is None and wanted is not None))
 
 
-def remember(node: Node, world: World, facet: str, field: str) -> ValueMemory:
+def remember(node: HostNode, world: World, facet: str, field: str) -> ValueMemory:
     """Record the present value."""
     stat = world.stat(node.attrs["path"])
     return {"value": (world.entry(facet, node.attrs["path"]) or {}).get(field) if stat is not None else None}
 
 
 def undo(
-    node: Node, memory: ValueMemory, world: World, facet: str, field: str, set_to: str | None, action: Action
+    node: HostNode, memory: ValueMemory, world: World, facet: str, field: str, set_to: str | None, action: Action
 ) -> ActionSpec:
     """Restore the former value, unless others have changed it since.
 

@@ -26,7 +26,7 @@ _FLOAT = re.compile(r"[+-]?(?:0|[1-9]\d*)\.\d+(?:e[+-]?\d+)?")
 _OTHER = frozenset("y n yes no on off true false null ~ .inf .nan .".split())  # noqa: SIM905  # shorter than a list
 
 
-class _Entry:
+class _YamlEntry:
     """A key of a block map, with its lines.
 
     :ivar end: the line after its value; blank lines and comments before the next key do not belong to it
@@ -68,12 +68,12 @@ def _unquoted(text: str) -> Any:
     return text
 
 
-def _entries(rows: Sequence[str], start: int, stop: int) -> list[_Entry]:
+def _entries(rows: Sequence[str], start: int, stop: int) -> list[_YamlEntry]:
     """Return the keys of the block map in these lines.
 
     :raises NotEditable: if there is something else
     """
-    found: list[_Entry] = []
+    found: list[_YamlEntry] = []
     for at in range(start, stop):
         row = lines.bare(rows[at])
         indent = len(row) - len(row.lstrip(" "))
@@ -90,14 +90,14 @@ def _entries(rows: Sequence[str], start: int, stop: int) -> list[_Entry]:
         match = _ENTRY.match(row)
         if match is None or "\t" in row[: indent + 1] or (found and indent != found[0].indent):
             raise NotEditable(at, "statecfg edits block maps only, and this is not a line such as `key: value`")
-        found.append(_Entry(match, at))
+        found.append(_YamlEntry(match, at))
         twice = next((entry for entry in found[:-1] if entry.name == found[-1].name), None)
         if twice is not None:
             raise NotEditable(at, f"the key `{twice.name}` is also in line {twice.row + 1}")
     return found
 
 
-def _walk(rows: Sequence[str], key: Sequence[str]) -> tuple[list[_Entry], _Entry | None, int]:
+def _walk(rows: Sequence[str], key: Sequence[str]) -> tuple[list[_YamlEntry], _YamlEntry | None, int]:
     """Follow a key as far as it exists.
 
     :returns: the keys of the last map on the way, the key of this map, and how many names of the key were followed
@@ -133,7 +133,7 @@ def _plain(text: str) -> Any:
     return text if word and text.lower() not in _OTHER else UNKNOWN
 
 
-def _value(rows: Sequence[str], entry: _Entry) -> Any:
+def _value(rows: Sequence[str], entry: _YamlEntry) -> Any:
     """Return a value; `UNKNOWN` for one that statecfg does not understand."""
     inside = [lines.bare(row) for row in rows[entry.row + 1 : entry.end]]
     inside = [row for row in inside if row.strip() and not row.lstrip().startswith("#")]
@@ -165,7 +165,7 @@ def get(text: str, key: Sequence[str]) -> Any:
     return MISSING if entry is None or depth < len(key) - 1 else _value(rows, entry)
 
 
-def _require_unused(rows: Sequence[str], entry: _Entry) -> None:
+def _require_unused(rows: Sequence[str], entry: _YamlEntry) -> None:
     """Check that nothing refers to a value that is replaced or removed.
 
     :raises NotEditable: if an alias does

@@ -4,7 +4,7 @@ The words of the Borg state configuration document, and the module that implemen
 
 | word | here | module |
 | --- | --- | --- |
-| node, name, requirements | `Node`, `provides`, `requires` | `nodes` (controller), `remote.graph.model` (host) |
+| node, name, requirements | `Node`, `provides`, `requires` | `nodes`; on hosts `HostNode` in `remote.graph.model` |
 | graph, `merge-graphs` | `Graph`, `merge_graphs` | `graph`, `merging` |
 | references to many nodes | `expand` | `references`, `globs`, `recording` |
 | topological layers | `layers` | `layers`, `cycles` |

@@ -6,9 +6,13 @@ from typing import Any as Json  # noqa: F401  # users may import it
 
 from statecfg.remote.former import warn
 from statecfg.remote.graph.model import *  # noqa: F403  # all of its names
+from statecfg.remote.graph.model import HostNode as Node  # noqa: F401  # users may import it
 from statecfg.remote.graph.results import OK as OK
 from statecfg.remote.graph.results import Result as Result
 from statecfg.remote.graph.results import error as error
 from statecfg.remote.graph.results import ok as ok
 
-warn(__name__, "Its Json is typing.Any. Its OK, Result, error and ok are in statecfg.remote.graph.results.")
+warn(
+    __name__,
+    "Its Json is typing.Any. Its Node is HostNode. Its OK, Result, error and ok are in statecfg.remote.graph.results.",
+)

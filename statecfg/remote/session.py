@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional, Tuple
 
-    from statecfg.remote.graph.model import JsonMap, Node
+    from statecfg.remote.graph.model import HostNode, JsonMap
     from statecfg.remote.ledger.lock import Holder
     from statecfg.remote.run.content import Spool
     from statecfg.remote.run.generated import Generated
@@ -111,7 +111,7 @@ class Session:
             return resume(self, order, layers)
         return self.proceed(order, layers, self.plan_and_apply)
 
-    def proceed(self, order: Order, layers: List[List[Node]], act: Callable[[Any], End]) -> End:
+    def proceed(self, order: Order, layers: List[List[HostNode]], act: Callable[[Any], End]) -> End:
         """Lock the host, compare the definition with the ledger, and act."""
         self.mask(order)
         holder = self.take_lock(order)
@@ -213,14 +213,14 @@ class Session:
 
     # Before the plan
 
-    def take_in(self, order: Order) -> Tuple[List[List[Node]], Order]:
+    def take_in(self, order: Order) -> Tuple[List[List[HostNode]], Order]:
         """Receive the nodes, layer by layer, up to the frame `begin`.
 
         That frame completes the order with the data that the controller looked up meanwhile.
 
         :returns: the layers and the complete order
         """
-        layers: List[List[Node]] = []
+        layers: List[List[HostNode]] = []
         while True:
             frame, _ = self.channel.receive("nodes", "expect", "begin", "facts", "keep")
             if frame["type"] == "facts":
@@ -256,7 +256,7 @@ class Session:
             state.sweep(self.state_dir)
         return other
 
-    def arrive(self, managed: Management, layers: List[List[Node]]) -> None:
+    def arrive(self, managed: Management, layers: List[List[HostNode]]) -> None:
         """Complete the nodes, find the orphans, load their types, and request the content that this host lacks."""
         layers = [[from_wire(node) for node in layer] for layer in layers]
         managed.compare(layers)
@@ -388,12 +388,12 @@ def fields(frame: JsonMap) -> Dict[str, Any]:
     return {key: value for key, value in frame.items() if key != "type"}
 
 
-def from_wire(node: Node) -> Node:
+def from_wire(node: HostNode) -> HostNode:
     """Return the node as its type completes it on this host (`from_wire` of the Borg document)."""
     node_type = REGISTRY.get(node.type)
     function = node_type.methods.get("from_wire") if node_type is not None else None
     if function is None:
         return node
     count = function.__code__.co_argcount
-    completed: Node = function(*[node, RealMachine()][:count])
+    completed: HostNode = function(*[node, RealMachine()][:count])
     return completed

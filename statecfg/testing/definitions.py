@@ -9,7 +9,7 @@ from typing import Any
 
 from statecfg.playbook.compile import Definition
 from statecfg.problems import InvalidInput, problem
-from statecfg.remote.graph.model import Blob, Node
+from statecfg.remote.graph.model import Blob, HostNode
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.run.item_nodes import Repeated
 from statecfg.remote.run.items import ItemPlanner
@@ -104,10 +104,10 @@ def _planned(host: str, definition: Definition, on: ImaginedHost | HostPlan) -> 
     return HostPlan(host, plan, machine, on.facts)
 
 
-def _arrived(node: Node, machine: ImaginedMachine) -> Node:
+def _arrived(node: HostNode, machine: ImaginedMachine) -> HostNode:
     """Return a node as its type completes it on the host."""
     complete = REGISTRY[node.type].methods.get("from_wire")
     if complete is None:
         return node
-    completed: Node = complete(*[node, machine][: complete.__code__.co_argcount])
+    completed: HostNode = complete(*[node, machine][: complete.__code__.co_argcount])
     return completed

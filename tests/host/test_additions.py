@@ -341,8 +341,8 @@ def _greet(request: ApiRequest) -> Response:
 
 
 def add_hook_rule(copy: Copy) -> None:
-    rule = '    "tolerate": Rule(HookStatus.CONTINUED),\n'
-    copy.insert("statecfg/remote/graph/on_failure.py", "    RETRY: Rule(", rule)
+    rule = '    "tolerate": FailureRule(HookStatus.CONTINUED),\n'
+    copy.insert("statecfg/remote/graph/on_failure.py", "    RETRY: FailureRule(", rule)
     copy.write("hooks/broken.hook/configuration.yaml", "{}\n")
     copy.write("hooks/broken.hook/post-create", "#!/bin/sh\nexit 1\n")
     (copy.project / "hooks/broken.hook/post-create").chmod(0o755)

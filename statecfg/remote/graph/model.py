@@ -62,9 +62,6 @@ class Record:
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and all(getattr(self, f) == getattr(other, f) for f in self.fields)
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
     __hash__ = None  # type: ignore[assignment]  # equal by value, and values may hold maps
 
     def __repr__(self) -> str:
@@ -191,7 +188,7 @@ class Conflict(CheckError):
     """Nodes exclude each other, or a condition does not hold: the run can't succeed, and does not start."""
 
 
-class Node(Record):
+class HostNode(Record):
     """A node of the graph as the host receives it.
 
     :param provides: its name, such as ``file:/etc/motd``
@@ -227,10 +224,7 @@ class Node(Record):
         self.options: Dict[str, Any] = options if options is not None else {}
 
 
-HostNode = Node  # its public name, because `statecfg.Node` is the node of a graph
-
-
-def required(node: Node, nodes: Mapping[str, Node]) -> Set[str]:
+def required(node: HostNode, nodes: Mapping[str, HostNode]) -> Set[str]:
     """Return the names of the nodes that a node requires, directly or indirectly."""
     names: Set[str] = set()
     waiting = list(node.requires)

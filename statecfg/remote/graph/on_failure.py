@@ -9,7 +9,7 @@ from statecfg.remote.graph.names import HookStatus
 ABORT, CONTINUE, RETRY = "abort", "continue", "retry"
 
 
-class Rule:
+class FailureRule:
     """What follows if a hook fails.
 
     :param status: how the failed hook ended (`HookStatus`): FAILED stops the host's run, OWED repeats the event in the
@@ -28,8 +28,8 @@ class Rule:
         return self.status == HookStatus.CONTINUED
 
 
-RULES: Dict[str, Rule] = {
-    ABORT: Rule(HookStatus.FAILED),
-    CONTINUE: Rule(HookStatus.CONTINUED),
-    RETRY: Rule(HookStatus.OWED, repeats=True),
+RULES: Dict[str, FailureRule] = {
+    ABORT: FailureRule(HookStatus.FAILED),
+    CONTINUE: FailureRule(HookStatus.CONTINUED),
+    RETRY: FailureRule(HookStatus.OWED, repeats=True),
 }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypedDict
 
-    from statecfg.remote.graph.model import JsonMap, Node
+    from statecfg.remote.graph.model import HostNode, JsonMap
     from statecfg.remote.hooks.lifecycle import ExpectedHook, Tracked
     from statecfg.remote.hooks.order import HookOrder
 
@@ -72,7 +72,7 @@ class HookedLifecycle(Lifecycle):
         """
         self.call, self.tell = call, tell
 
-    def due(self, node: Node, changed: bool) -> bool:
+    def due(self, node: HostNode, changed: bool) -> bool:
         """Return whether processing a node would call a hook or change its state."""
         if Lifecycle.due(self, node, changed):
             return True
@@ -83,7 +83,7 @@ class HookedLifecycle(Lifecycle):
             events.append(POST_UPDATE)
         return any(hook.fires(event, node) for hook in self.hooks for event in events)
 
-    def would_fire(self, node: Node, acts: bool, removal: bool) -> List[ExpectedHook]:
+    def would_fire(self, node: HostNode, acts: bool, removal: bool) -> List[ExpectedHook]:
         """Return the hooks that a node would call: hook, event, name, where."""
         tracked = self.of(node)
         if removal:
@@ -102,7 +102,7 @@ class HookedLifecycle(Lifecycle):
             if hook.fires(event, node)
         ]
 
-    def fire(self, event: str, node: Node, outcome: str, only: Optional[Sequence[str]] = None) -> str:
+    def fire(self, event: str, node: HostNode, outcome: str, only: Optional[Sequence[str]] = None) -> str:
         """Call an event's hooks in order; return why the run can't continue with the node, "" if it can."""
         end = time.monotonic() + HOOKS_OF_EVENT
         tracked = self.of(node)
@@ -132,7 +132,7 @@ class HookedLifecycle(Lifecycle):
         return ""
 
 
-def resource(node: Node, state: str, outcome: str) -> HookedResource:
+def resource(node: HostNode, state: str, outcome: str) -> HookedResource:
     """Return a node as hooks receive it. Attributes are as in reports: content by its digest."""
     data: HookedResource = {"name": node.provides, "type": node.type, "state": state, "position": node.position}
     data["attributes"] = as_json({key: value for key, value in node.attrs.items() if value is not None})

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Protocol, TypedDict
 
-    from statecfg.remote.graph.model import Node
+    from statecfg.remote.graph.model import HostNode
     from statecfg.remote.ledger.records import Resource
 
     class ExpectedHook(TypedDict):
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         name: str
         where: str
 
-    class Record(Protocol):
+    class StateJournal(Protocol):
         """The journal, which stores states durably."""
 
         def manage(self, resources: Sequence[Resource]) -> None: ...
@@ -62,7 +62,7 @@ class Lifecycle:
     def __init__(self, tracked: Dict[str, Tracked]) -> None:
         self.tracked = tracked
 
-    def attach(self, record: Record, new_record: Callable[[Node], Resource]) -> None:
+    def attach(self, record: StateJournal, new_record: Callable[[HostNode], Resource]) -> None:
         """Connect the lifecycle to the run. Before this call, it cannot record anything.
 
         :param record: the journal
@@ -70,13 +70,13 @@ class Lifecycle:
         """
         self.record, self.new_record = record, new_record
 
-    def of(self, node: Node) -> Tracked:
+    def of(self, node: HostNode) -> Tracked:
         """Return the state of a node."""
         return self.tracked.setdefault(node.provides, Tracked(node.provides))
 
     # Creation and change
 
-    def manage(self, nodes: Sequence[Node]) -> None:
+    def manage(self, nodes: Sequence[HostNode]) -> None:
         """Record nodes as managed before they are changed. Nodes that are managed already stay unchanged."""
         fresh = [node for node in nodes if not self.of(node).state]
         if fresh:
@@ -84,14 +84,14 @@ class Lifecycle:
         for node in fresh:
             self.of(node).state = PRE_CREATED
 
-    def before(self, node: Node) -> str:
+    def before(self, node: HostNode) -> str:
         """Call the hooks before a node is processed; return why it must not be processed, "" if it may."""
         tracked = self.of(node)
         if tracked.state == IN_DELETION:  # it was defined again after its removal had begun
             self.set_state(node, PRE_CREATED)
         return self.require(PRE_RECONCILE, node)
 
-    def after(self, node: Node, changed: bool) -> str:
+    def after(self, node: HostNode, changed: bool) -> str:
         """Call the hooks after a node has converged; return why it has failed nevertheless, "" if it has not.
 
         Source of the rule: a failed post-create leaves the resource in RESOLUTION_ERROR, so the next run retries it;
@@ -114,14 +114,14 @@ class Lifecycle:
             return why
         return ""
 
-    def failed(self, node: Node) -> None:
+    def failed(self, node: HostNode) -> None:
         """Mark a node that could not be created as RESOLUTION_ERROR."""
         if self.of(node).state == PRE_CREATED:
             self.set_state(node, RESOLUTION_ERROR)
 
     # Removal
 
-    def before_removal(self, node: Node) -> str:
+    def before_removal(self, node: HostNode) -> str:
         """Call the hooks before a removal; return why it must not happen, "" if it may.
 
         Source of the rule: a failed pre-delete changes nothing. It is not called again for a resource that is
@@ -134,14 +134,14 @@ class Lifecycle:
             self.set_state(node, IN_DELETION)
         return self.require(FINALIZE, node)
 
-    def after_removal(self, node: Node) -> str:
+    def after_removal(self, node: HostNode) -> str:
         """Call the hooks after a removal; return why the resource stays IN_DELETION, "" if it was forgotten."""
         why = self.require(POST_DELETE, node, Outcome.CHANGED)
         if not why:
             self.forget(node)
         return why
 
-    def forget(self, node: Node, successor: Sequence[str] = ()) -> None:
+    def forget(self, node: HostNode, successor: Sequence[str] = ()) -> None:
         """Record that a resource is no longer managed.
 
         :param successor: playbook and name of the node that manages the same object now, if there is one
@@ -152,13 +152,13 @@ class Lifecycle:
 
     # Hooks
 
-    def set_state(self, node: Node, state: str) -> None:
+    def set_state(self, node: HostNode, state: str) -> None:
         """Record a new state of a resource."""
         tracked = self.of(node)
         tracked.state = state
         self.record.state_changed(recorded_name(node), state=state, owing=tracked.owing)
 
-    def require(self, event: str, node: Node, outcome: str = "") -> str:
+    def require(self, event: str, node: HostNode, outcome: str = "") -> str:
         """Call the hooks of an event that must succeed; return why the node must stop in this run, or ""."""
         why = self.fire(event, node, outcome)
         if not why and self.was_postponed(node, event):
@@ -167,23 +167,23 @@ class Lifecycle:
             return f"{tracked.why}; a later run tries again"
         return why
 
-    def was_postponed(self, node: Node, event: str) -> bool:
+    def was_postponed(self, node: HostNode, event: str) -> bool:
         """Return whether a hook of an event was postponed. Forget that, because the event itself will happen again."""
         tracked = self.of(node)
         postponed = [pair for pair in tracked.owing if pair[0] == event]
         tracked.owing = [pair for pair in tracked.owing if pair[0] != event]
         return bool(postponed)
 
-    def due(self, node: Node, changed: bool) -> bool:
+    def due(self, node: HostNode, changed: bool) -> bool:
         """Return whether processing a node would call a hook or change its state."""
         tracked = self.of(node)
         return tracked.state in (PRE_CREATED, RESOLUTION_ERROR, IN_DELETION) or bool(tracked.owing)
 
-    def would_fire(self, node: Node, acts: bool, removal: bool) -> List[ExpectedHook]:
+    def would_fire(self, node: HostNode, acts: bool, removal: bool) -> List[ExpectedHook]:
         """Return the hooks that a node would call. Without hooks, it calls none."""
         return []
 
-    def fire(self, event: str, node: Node, outcome: str, only: Optional[Sequence[str]] = None) -> str:
+    def fire(self, event: str, node: HostNode, outcome: str, only: Optional[Sequence[str]] = None) -> str:
         """Call an event's hooks; return why the run can't continue with the node, "" if it can.
 
         Without hooks, it can. `HookedLifecycle` calls them.

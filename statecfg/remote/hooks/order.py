@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-    from statecfg.remote.graph.model import Blob, Node
-    from statecfg.remote.graph.on_failure import Rule
+    from statecfg.remote.graph.model import Blob, HostNode
+    from statecfg.remote.graph.on_failure import FailureRule
     from statecfg.remote.hooks.configuration import Configuration, Schema
 
 
@@ -76,7 +76,7 @@ class HookOrder:
     order: int
     events: Sequence[str]
     select: Mapping[str, Sequence[str]]
-    on_failure: Rule
+    on_failure: FailureRule
     deadline: float
     where: str
     id: Optional[int]
@@ -117,7 +117,7 @@ class HookOrder:
         """
         return cls(**order)
 
-    def fires(self, event: str, node: Node) -> bool:
+    def fires(self, event: str, node: HostNode) -> bool:
         """Return whether the hook is called for an event of a node."""
         types, names, tags = (self.select.get(key) or () for key in ("types", "names", "tags"))
         if event not in self.events or (types and node.type not in types):

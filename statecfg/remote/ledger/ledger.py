@@ -16,9 +16,9 @@ from statecfg.remote.ledger.records import (
     JSON_COLUMNS,
     SAID,
     Debt,
-    Definition,
     Resource,
     StateChange,
+    StoredDefinition,
     distinct,
     renamed,
 )
@@ -32,7 +32,7 @@ DAMAGED = "Restore the file from a backup, or move it away: statecfg then starts
 KEPT = 1000  # the ledger keeps this many runs, the newest ones
 # The columns that an apply may change in the record of a managed resource.
 _IS_JSON = tuple(column in JSON_COLUMNS for column in COLUMNS)
-_DEFINED = (*Definition.fields, "digest", "after")
+_DEFINED = (*StoredDefinition.fields, "digest", "after")
 
 
 class Ledger:

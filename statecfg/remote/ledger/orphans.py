@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import Any, Callable, Container, Dict, Iterable, List, Mapping, Set, Tuple, Union
 
-from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.model import HostNode
 from statecfg.remote.graph.names import State
 from statecfg.remote.ledger.ledger import Ledger
 from statecfg.remote.ledger.records import Orphan, Resource, distinct, identities, renamed
@@ -40,11 +40,11 @@ def find_orphans(
     ledger: Union[Ledger, Front],
     playbook: str,
     resources: Mapping[str, Resource],
-    nodes: Mapping[str, Node],
+    nodes: Mapping[str, HostNode],
     pruning: bool,
     partial: bool = False,
     same: Container[str] = (),
-    recorded_identities: Callable[[Node], List[str]] = identities,
+    recorded_identities: Callable[[HostNode], List[str]] = identities,
 ) -> Orphans:
     """Return the orphans of a playbook.
 

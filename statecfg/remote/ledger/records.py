@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from statecfg.remote.graph.model import Attrs, Blob, JsonMap, Node, Record
+from statecfg.remote.graph.model import Attrs, Blob, HostNode, JsonMap, Record
 from statecfg.remote.graph.names import State
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.machine.changes import content, secretive
@@ -13,7 +13,7 @@ from statecfg.remote.machine.paths import normal
 SAID = "$said"  # the key of a snapshot with what the node's actions said, see `NodeType.produces`
 
 
-class Definition:
+class StoredDefinition:
     """The definition of a node as the ledger stores it: without secrets, and content as a digest.
 
     :param type: the name of the node type
@@ -69,7 +69,7 @@ class Resource:
     """
 
     name: str
-    definition: Definition
+    definition: StoredDefinition
     state: str
     memory: Any
     digest: str
@@ -82,7 +82,7 @@ class Resource:
     def __init__(
         self,
         name: str,
-        definition: Definition,
+        definition: StoredDefinition,
         state: str = State.PRE_CREATED,
         memory: Any = None,
         digest: str = "",
@@ -105,7 +105,7 @@ class Resource:
         """Return the resource of a row of the ledger, with the columns `COLUMNS` and JSON already read."""
         name, node_type, module, identities, digest, state, memory, after, attrs, requires, tags, protect, *rest = row
         position, owing, first_run, _, since, triggers = rest
-        definition = Definition(node_type, module, attrs, identities, requires, tags, protect, position, triggers)
+        definition = StoredDefinition(node_type, module, attrs, identities, requires, tags, protect, position, triggers)
         return cls(name, definition, state, memory, digest, after, owing, first_run, since)
 
     @classmethod
@@ -118,11 +118,13 @@ class Resource:
         more.setdefault("triggers", None)
         more.pop("last_run", None)  # only the ledger itself uses it
         more.pop("replaced", None)  # a mark that 0.3.0 wrote when the guard of logins restored a resource
-        return cls(definition=Definition(*[more.pop(key) for key in Definition.fields]), **more)
+        return cls(definition=StoredDefinition(*[more.pop(key) for key in StoredDefinition.fields]), **more)
 
     def to_json(self) -> JsonMap:
         """Return the resource as the journal stores it."""
-        data = {key: getattr(self.definition, "identities" if key == "claims" else key) for key in Definition.fields}
+        data = {
+            key: getattr(self.definition, "identities" if key == "claims" else key) for key in StoredDefinition.fields
+        }
         data.update((key, getattr(self, key)) for key in ("name", "digest", "after", "state", "owing", "memory"))
         for key in ("first_run", "since", "replaces"):
             if getattr(self, key):
@@ -139,7 +141,7 @@ class Resource:
     def from_debt(cls, how: Mapping[str, Any]) -> Resource:
         """Return the resource to which a restart is owed."""
         more = dict(how)
-        return cls(more.pop("name"), Definition(**more))
+        return cls(more.pop("name"), StoredDefinition(**more))
 
 
 class Debt(Record):
@@ -174,7 +176,7 @@ class StateChange:
         self.name, self.state, self.owing, self.successor = name, state, owing, successor
 
 
-class Orphan(Node):
+class Orphan(HostNode):
     """A managed resource that its playbook no longer declares.
 
     :param resource: its record
@@ -191,7 +193,7 @@ class Orphan(Node):
 
     def __init__(self, resource: Resource, name: str, successor: Optional[Tuple[str, str]] = None) -> None:
         definition = resource.definition
-        Node.__init__(self, name, definition.type, (), dict(definition.attrs), position=definition.position)
+        HostNode.__init__(self, name, definition.type, (), dict(definition.attrs), position=definition.position)
         self.options = {"tags": definition.tags} if definition.tags else {}
         self.resource, self.successor, self.snapshot = resource, successor, resource.memory
         self.replaced = False
@@ -218,7 +220,7 @@ class Orphan(Node):
         return "it stays: its type has no undo" if node_type is not None and "undo" not in node_type.methods else ""
 
 
-def recorded_name(node: Node) -> str:
+def recorded_name(node: HostNode) -> str:
     """Return a node's name in the ledger. The name of an orphan in this run may differ from it."""
     return node.resource.name if isinstance(node, Orphan) else node.provides
 
@@ -226,7 +228,7 @@ def recorded_name(node: Node) -> str:
 # Identities
 
 
-def identities(node: Node) -> List[str]:
+def identities(node: HostNode) -> List[str]:
     """Return the identities of a node according to its type's `identity`; without that, its type and first argument."""
     node_type = REGISTRY.get(node.type)
     if node_type is None:

@@ -38,7 +38,7 @@ class ProcessResult:
         self.status, self.output, self.errors, self.reason, self.cut = status, output, errors, reason, cut
 
 
-class Children:
+class ChildProcesses:
     """The running children. An interrupted run ends them through this object.
 
     :ivar cancelled: whether the user has stopped the run: the children run to their end, and nothing new may start
@@ -62,7 +62,7 @@ class Children:
             self.protected += more
 
 
-CHILDREN = Children()
+CHILDREN = ChildProcesses()
 
 
 class _Kept:
@@ -74,8 +74,7 @@ class _Kept:
     def __init__(self, limit: int, most: Optional[int] = None) -> None:
         self.limit, self.most = limit, most
         self.pieces: List[bytes] = []
-        self.size = 0
-        self.cut = 0
+        self.size = self.cut = 0
 
     def add(self, piece: bytes) -> None:
         self.pieces.append(piece)
@@ -92,9 +91,7 @@ class _Kept:
 
 def environment(extra: Optional[Mapping[str, str]] = None, home: str = "/") -> Dict[str, str]:
     """Return the environment of children: a path, a plain locale, HOME and the given variables, no others."""
-    values = {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home}
-    values.update(extra or {})
-    return values
+    return {"PATH": PATH, "LANG": "C.UTF-8", "HOME": home, **(extra or {})}
 
 
 def run(
@@ -240,10 +237,10 @@ class _Attendant:
             if ended and (drained > PIPED or (not got and time.monotonic() - ended > LINGER)):
                 break
         self.reason = self.reason or self._too_much()
-        outputs = [kept.value() for kept in self.kept.values()]
+        output, errors, *_ = [*(kept.value() for kept in self.kept.values()), b""]
         status = self.child.returncode if self.child.returncode is not None else -SIGKILL
         cut = sum(kept.cut for kept in self.kept.values())
-        return ProcessResult(status, outputs[0], outputs[1] if len(outputs) > 1 else b"", self.reason, cut)
+        return ProcessResult(status, output, errors, self.reason, cut)
 
     def _overdue(self, now: float) -> bool:
         """Stop a child that is overdue: TERM, then KILL. Return True if it survives both."""

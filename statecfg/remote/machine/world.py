@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from statecfg.remote.graph.model import Blob, Node
+from statecfg.remote.graph.model import Blob, HostNode
 from statecfg.remote.graph.results import Result
 
 # An entry of an access list: type ("user", "group", "owning group"; the first two may begin with "default "), name,
@@ -90,7 +90,7 @@ class World:
     triggered_by: Sequence[str] = ()
     """Names of the required nodes whose change triggers the node being checked (`restart_on`). May raise Unknown."""
 
-    beside: Sequence[Node] = ()
+    beside: Sequence[HostNode] = ()
     """The nodes of the layer being checked, including this one; their actions run concurrently."""
 
     elsewhere: Mapping[str, Tuple[str, str]] = {}

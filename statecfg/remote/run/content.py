@@ -8,7 +8,7 @@ import shutil
 import time
 from typing import Any, Dict, List, Sequence
 
-from statecfg.remote.graph.model import Blob, Node
+from statecfg.remote.graph.model import Blob, HostNode
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
 from statecfg.remote.ledger.records import contents
@@ -17,7 +17,7 @@ from statecfg.remote.wire.channel import Channel
 from statecfg.remote.wire.frames import ProtocolError
 
 
-def missing_content(layers: Sequence[Sequence[Node]], more: List[Blob], world: RealMachine) -> Dict[str, Blob]:
+def missing_content(layers: Sequence[Sequence[HostNode]], more: List[Blob], world: RealMachine) -> Dict[str, Blob]:
     """Return the content that this host lacks, by its digest.
 
     :param layers: the nodes; their types decide which content they need

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Dict, List, Mapping
 
-from statecfg.remote.graph.model import Attrs, Node
+from statecfg.remote.graph.model import Attrs, HostNode
 from statecfg.remote.graph.sha256 import sha256
-from statecfg.remote.ledger.records import Definition, Resource, identities, with_digests
+from statecfg.remote.ledger.records import Resource, StoredDefinition, identities, with_digests
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.run.order import Order
 from statecfg.remote.wire.frames import encode_value
@@ -20,7 +20,7 @@ def unmasked(value: Any) -> Any:
     return value
 
 
-class Definitions:
+class StoredDefinitions:
     """Converts the nodes of one run.
 
     :param order: the controller's instructions
@@ -45,9 +45,9 @@ class Definitions:
             secrets = {name: value for name, value in order.secrets.items() if not re.match(WORD, value)}
             self._mask_others = (redactor if secrets == order.secrets else Redactor(secrets)).value
 
-    def of(self, node: Node) -> Definition:
+    def of(self, node: HostNode) -> StoredDefinition:
         """Return the definition of a node."""
-        return Definition(
+        return StoredDefinition(
             node.type,
             self.types.get(node.type, ""),
             self._without_secrets(node),
@@ -59,13 +59,13 @@ class Definitions:
             node.triggers,
         )
 
-    def identities(self, node: Node) -> List[str]:
+    def identities(self, node: HostNode) -> List[str]:
         """Return a node's identities without secrets."""
         if not self.has_secrets:
             return identities(node)
-        return identities(Node(node.provides, node.type, (), dict(node.attrs, **self._without_secrets(node))))
+        return identities(HostNode(node.provides, node.type, (), dict(node.attrs, **self._without_secrets(node))))
 
-    def digest(self, node: Node) -> str:
+    def digest(self, node: HostNode) -> str:
         """Return a digest of a node's definition; it includes the lineage so that a secret can't be guessed from it."""
         digest = self._digests.get(node.provides)
         if digest is None:
@@ -76,7 +76,7 @@ class Definitions:
             digest = self._digests[node.provides] = digest_of(self.lineage, value)
         return digest
 
-    def update_identities(self, resources: Mapping[str, Resource], nodes: Mapping[str, Node]) -> None:
+    def update_identities(self, resources: Mapping[str, Resource], nodes: Mapping[str, HostNode]) -> None:
         """Update the identities that 0.3.0 stored: it also masked words and paths that contain a secret by accident."""
         for name, resource in resources.items():
             node, definition = nodes.get(name), resource.definition
@@ -85,7 +85,7 @@ class Definitions:
             if definition.identities == self.mask_values(identities(node)):
                 definition.identities = self.identities(node)
 
-    def _without_secrets(self, node: Node) -> Attrs:
+    def _without_secrets(self, node: HostNode) -> Attrs:
         """Return a node's attributes with content as a digest, and a mask for each secret."""
         attrs: Dict[str, Any] = with_digests({key: value for key, value in node.attrs.items() if value is not None})
         for name in attrs:

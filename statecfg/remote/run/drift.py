@@ -6,7 +6,7 @@ from typing import Dict, List
 
 from statecfg.remote.ledger.recorded import RecordedResources
 from statecfg.remote.ledger.records import Orphan
-from statecfg.remote.run.definitions import Definitions
+from statecfg.remote.run.definitions import StoredDefinitions
 from statecfg.remote.run.plan import Step
 from statecfg.remote.run.recording import present
 
@@ -19,7 +19,7 @@ class Drift:
     :param playbook: the owning playbook
     """
 
-    def __init__(self, recorded: RecordedResources, definitions: Definitions, playbook: str) -> None:
+    def __init__(self, recorded: RecordedResources, definitions: StoredDefinitions, playbook: str) -> None:
         self.recorded, self.definitions, self.playbook = recorded, definitions, playbook
         self.causes_by_node: Dict[str, List[str]] = {}
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from statecfg.remote.hooks.lifecycle import Lifecycle
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.run.login_guard import LoginGuard
-    from statecfg.remote.run.performing import Record
+    from statecfg.remote.run.performing import StepJournal
     from statecfg.remote.run.plan import Plan
     from statecfg.remote.run.report import ActionReport, NodeReport
 
@@ -54,7 +54,7 @@ class Execution:
         types: Mapping[str, NodeType[...]],
         facets: Facets,
         send: Callable[[Mapping[str, Any]], None],
-        record: Record,
+        record: StepJournal,
         stopped: Callable[[], str],
         keep_going: bool = False,
         owed: Optional[Mapping[str, Sequence[str]]] = None,

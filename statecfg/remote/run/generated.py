@@ -15,7 +15,7 @@ import uuid
 from secrets import choice, token_bytes
 from typing import Any, Dict, List, Optional
 
-from statecfg.remote.graph.model import Blob, Node
+from statecfg.remote.graph.model import Blob, HostNode
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.ledger import state
 from statecfg.remote.run.management import Management
@@ -37,11 +37,11 @@ class Generated:
     :ivar order: the instructions, with the values among the secrets
     """
 
-    def __init__(self, state_dir: str, order: Order, layers: List[List[Node]]) -> None:
+    def __init__(self, state_dir: str, order: Order, layers: List[List[HostNode]]) -> None:
         names = {text: name for name, text in order.secrets.items()}
         secrets = dict(order.secrets)
         self.values: Dict[str, str] = {}  # reference → value
-        self.nodes: List[Node] = []
+        self.nodes: List[HostNode] = []
         for node in (node for layer in layers for node in layer if node.type == "generate"):
             attrs = node.attrs
             reference = attrs.get("reference")
@@ -69,7 +69,7 @@ class Generated:
             if held:  # a new value makes a new definition: until the node has it, the host may have an older one
                 node.options = dict(node.options, holds=[made[name] for name in held])
 
-    def insert(self, layers: List[List[Node]], managed: Management) -> None:
+    def insert(self, layers: List[List[HostNode]], managed: Management) -> None:
         """Put the values in place of the references, and tell the nodes whether the ledger knows their values."""
         for node in self.nodes:
             resource = managed.recorded.resources.get(node.provides)

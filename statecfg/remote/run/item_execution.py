@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Dict, List, Protocol, Sequence
 
-    from statecfg.remote.graph.model import Node
+    from statecfg.remote.graph.model import HostNode
     from statecfg.remote.run.report import NodeReport
 
     class Managed(Protocol):
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
         repeated: Repeated
 
-        def join(self, nodes: Sequence[Node]) -> None: ...
+        def join(self, nodes: Sequence[HostNode]) -> None: ...
         def report(self, step: Step) -> NodeReport: ...
 
 
@@ -72,7 +72,7 @@ class ItemExecution(Execution):
                 elif problem is not None:
                     run.fail(f"did not converge: {describe(problem)}")
 
-    def _listed(self, node: Node) -> Repeated:
+    def _listed(self, node: HostNode) -> Repeated:
         """List the items of a declared node on the real host as it is now."""
         planner = self.rechecks.planner()
         known = node.provides in self.managed.repeated.found
@@ -110,7 +110,7 @@ class ItemExecution(Execution):
         run.step.outcome, run.outcome, run.reason, run.step.reason = *[Outcome.UNCHANGED] * 2, "", ""
         return self._add(number, name, found.nodes[name])
 
-    def _add(self, number: int, name: str, nodes: Sequence[Node]) -> List[NodeRun]:
+    def _add(self, number: int, name: str, nodes: Sequence[HostNode]) -> List[NodeRun]:
         """Add nodes to the run, and tell the controller."""
         runs = []
         for node in nodes:

@@ -6,7 +6,7 @@ import fnmatch
 import re
 from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
 
-from statecfg.remote.graph.model import CheckError, Excluded, Node
+from statecfg.remote.graph.model import CheckError, Excluded, HostNode
 from statecfg.remote.ledger.records import Resource, identities
 from statecfg.remote.machine.guard import reading_only
 from statecfg.remote.run.item_lists import Insertion, Item, items, names
@@ -27,19 +27,19 @@ class Repeated:
     :ivar unstable: the nodes whose items depend on what happens to the items themselves
     """
 
-    def __init__(self, layers: Sequence[Sequence[Node]]) -> None:
+    def __init__(self, layers: Sequence[Sequence[HostNode]]) -> None:
         self.declared = {node.provides: node for layer in layers for node in layer if OPTION in node.options}
         self.found: Dict[str, List[Item]] = {}
-        self.nodes: Dict[str, List[Node]] = {}
+        self.nodes: Dict[str, List[HostNode]] = {}
         self.problems: Dict[str, Exception] = {}
         self.unstable: Set[str] = set()
         self._written: Dict[str, Tuple[Sequence[str], Sequence[str]]] = {}
 
-    def all(self) -> List[Node]:
+    def all(self) -> List[HostNode]:
         """Return the nodes of all known items."""
         return [node for nodes in self.nodes.values() for node in nodes]
 
-    def find(self, planner: Planner, node: Node) -> None:
+    def find(self, planner: Planner, node: HostNode) -> None:
         """Find the items of a node at its turn, and make their nodes. Call `begin` of the planner first."""
         name = node.provides
         for known in (self.found, self.nodes, self.problems):
@@ -59,7 +59,7 @@ class Repeated:
         else:
             self.found[name], self.nodes[name] = found, nodes
 
-    def _distinguish(self, nodes: Sequence[Node], others: Mapping[str, Node], source: Node) -> None:
+    def _distinguish(self, nodes: Sequence[HostNode], others: Mapping[str, HostNode], source: HostNode) -> None:
         """Refuse items that are the same object as another node.
 
         :raises CheckError: names both
@@ -78,7 +78,7 @@ class Repeated:
                     text = "its item %s (%s) and %s (%s) manage the same object: %s; keep one of them"
                     raise CheckError(text % (node.provides, node.position, other.provides, other.position, identity))
 
-    def require(self, node: Node) -> None:
+    def require(self, node: HostNode) -> None:
         """Let a node that requires declared nodes require their items as well."""
         requires, triggers = self._written.get(node.provides, (node.requires, node.triggers))
         if self.declared.keys().isdisjoint(requires):
@@ -96,7 +96,7 @@ class Repeated:
         listed = names(node.provides for node in self.nodes.get(name, ()))
         return Excluded(f"its items: {count}{': ' + listed if listed else ''}")
 
-    def may_be_item(self, resource: Resource, node: Node) -> bool:
+    def may_be_item(self, resource: Resource, node: HostNode) -> bool:
         """Tell whether a managed resource may be an earlier item of a declared node."""
         definition = resource.definition
         if definition.type != node.type:
@@ -104,7 +104,7 @@ class Repeated:
         return node.provides in definition.requires or pattern(node).match(resource.name) is not None
 
 
-def made(node: Node, item: Item) -> Node:
+def made(node: HostNode, item: Item) -> HostNode:
     """Return the node of an item.
 
     :raises CheckError: if the node can't take the item
@@ -121,10 +121,12 @@ def made(node: Node, item: Item) -> Node:
     if "when" in spec:
         options["when_host"] = insertion.into(spec["when"])
     requires = (*node.requires, node.provides)
-    return Node(name, node.type, requires, attrs, node.triggers, node.produces_ops, node.position, options, node.hides)
+    return HostNode(
+        name, node.type, requires, attrs, node.triggers, node.produces_ops, node.position, options, node.hides
+    )
 
 
-def pattern(node: Node) -> Any:
+def pattern(node: HostNode) -> Any:
     """Return a pattern for the names of a node's items."""
     spec = node.options[OPTION]
     if "name" not in spec:

@@ -7,7 +7,7 @@ such nodes get this module.
 
 from __future__ import annotations
 
-from statecfg.remote.graph.model import Excluded, Node
+from statecfg.remote.graph.model import Excluded, HostNode
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.ledger.records import Orphan, identities
 from statecfg.remote.run.item_nodes import OPTION, Repeated
@@ -35,8 +35,8 @@ class ItemPlanner(Planner):
 
     repeated: Repeated
 
-    def layer(self, layer: Sequence[Node], earlier: Dict[str, Step]) -> List[Step]:
-        nodes: List[Node] = []
+    def layer(self, layer: Sequence[HostNode], earlier: Dict[str, Step]) -> List[Step]:
+        nodes: List[HostNode] = []
         for name in self.repeated.declared:
             self.nodes.pop(name, None)  # checks must not take samples for attributes
         for node in layer:
@@ -52,11 +52,11 @@ class ItemPlanner(Planner):
                 self.nodes.update((item.provides, item) for item in self.repeated.nodes.get(node.provides, ()))
         return Planner.layer(self, nodes, earlier)
 
-    def excludes(self, node: Node, earlier: Mapping[str, Step]) -> bool:
+    def excludes(self, node: HostNode, earlier: Mapping[str, Step]) -> bool:
         """Tell whether the other nodes of a layer act without a node: its declared nodes do nothing."""
         return OPTION in node.options or Planner.excludes(self, node, earlier)
 
-    def check(self, node: Node) -> Any:
+    def check(self, node: HostNode) -> Any:
         if OPTION in node.options and not isinstance(node, Orphan):
             raise self.repeated.exclusion(node.provides)
         return Planner.check(self, node)
@@ -83,7 +83,7 @@ class ItemManagement(Management):
 
     planner = ItemPlanner
 
-    def compare(self, layers: List[List[Node]]) -> None:
+    def compare(self, layers: List[List[HostNode]]) -> None:
         """Compare the definition with the managed resources; see `Management`.
 
         Resources that may be items of lists that are not known stay as they are.
@@ -103,7 +103,7 @@ class ItemManagement(Management):
                     if source.hides and self.repeated.may_be_item(orphan.resource, source):
                         orphan.supply(source.attrs, self.definitions.mask_values)
 
-    def _held(self, layers: Sequence[Sequence[Node]]) -> Dict[str, str]:
+    def _held(self, layers: Sequence[Sequence[HostNode]]) -> Dict[str, str]:
         """Return the names of the resources that are neither items now nor orphans, each with its declared node."""
         defined = {node.provides for layer in layers for node in layer}
         taken = {identity for layer in layers for node in layer for identity in identities(node)}
@@ -163,11 +163,11 @@ class ItemManagement(Management):
         planner.nodes.update((node.provides, node) for node in (*self.repeated.all(), *self.earlier()))
         return planner
 
-    def earlier(self) -> List[Node]:
+    def earlier(self) -> List[HostNode]:
         """Return nodes for earlier items whose lists are not known, so that no check removes their objects."""
         resources = ((name, self.recorded.resources.get(name)) for name in self.recorded.held)
         return [
-            Node(
+            HostNode(
                 name,
                 resource.definition.type,
                 (),
@@ -189,7 +189,7 @@ class ItemManagement(Management):
             execution.rechecks.nodes[node.provides] = node
         return execution
 
-    def join(self, nodes: Sequence[Node]) -> None:
+    def join(self, nodes: Sequence[HostNode]) -> None:
         """Make the nodes of items that became known during an apply part of the run's records."""
         assert self._recording is not None and self.orphans is not None
         for node in nodes:

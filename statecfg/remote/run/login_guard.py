@@ -12,7 +12,7 @@ import os
 import posixpath
 from typing import Collection, Dict, Iterable, List, Optional, Tuple
 
-from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.model import HostNode
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.records import Orphan, identities
 from statecfg.remote.machine.real import RealMachine
@@ -98,7 +98,7 @@ class LoginGuard:
             return False
         return run.step.node.attrs.get("path") in lockout.paths or is_sshd(run.step.node)
 
-    def about(self, node: Node) -> bool:
+    def about(self, node: HostNode) -> bool:
         """Tell whether the whole reason belongs to a node, and not only the brief one."""
         return is_sshd(node)
 
@@ -253,7 +253,7 @@ def _refused(run: NodeRun) -> bool:
     )
 
 
-def is_sshd(node: Node) -> bool:
+def is_sshd(node: HostNode) -> bool:
     """Tell whether a node manages one of sshd's units."""
     recorded = node.resource.definition.identities if isinstance(node, Orphan) else ()
     return any(each[:5] == "unit:" and each[5:] in UNITS for each in recorded or identities(node))

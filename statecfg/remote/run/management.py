@@ -23,13 +23,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence
 
-    from statecfg.remote.graph.model import Blob, Node
+    from statecfg.remote.graph.model import Blob, HostNode
     from statecfg.remote.hooks.lifecycle import ExpectedHook, Lifecycle
     from statecfg.remote.hooks.order import HookOrder
     from statecfg.remote.ledger.orphans import Orphans
     from statecfg.remote.ledger.records import Debt, Orphan
     from statecfg.remote.machine.real import Facets
-    from statecfg.remote.run.definitions import Definitions
+    from statecfg.remote.run.definitions import StoredDefinitions
     from statecfg.remote.run.drift import Drift
     from statecfg.remote.run.execution import Execution
     from statecfg.remote.run.order import Order
@@ -66,14 +66,14 @@ class Management:
 
             self.recorded = recorded(state_dir, order.playbook, order.acting, warnings, order.run)
         self.recorded.digests = order.digests(state_dir)
-        self.definitions: Optional[Definitions] = None
+        self.definitions: Optional[StoredDefinitions] = None
         if self.recorded.ledger is not None:
-            from statecfg.remote.run.definitions import Definitions
+            from statecfg.remote.run.definitions import StoredDefinitions
 
-            self.definitions = Definitions(order, self.recorded.lineage)
+            self.definitions = StoredDefinitions(order, self.recorded.lineage)
         self.orphans: Optional[Orphans] = None
         self.dependents: Optional[Dependents] = None
-        self.layers: List[List[Node]] = []
+        self.layers: List[List[HostNode]] = []
         self.hooks = _hooks(order.hooks)
         self._life: Optional[Lifecycle] = None
         self._recording: Optional[Recording] = None
@@ -81,7 +81,7 @@ class Management:
 
     # Comparison
 
-    def compare(self, layers: List[List[Node]]) -> None:
+    def compare(self, layers: List[List[HostNode]]) -> None:
         """Compare the defined nodes with the managed resources: find orphans and what their removal triggers."""
         order = self.order
         self.layers = [] if order.mode in Mode.REMOVING else layers
@@ -131,7 +131,7 @@ class Management:
         elif why:
             self.warnings.append(f"an apply would be refused: {why}")
 
-    def _complete_orphans(self, defined: Mapping[str, Node], definitions: Definitions) -> None:
+    def _complete_orphans(self, defined: Mapping[str, HostNode], definitions: StoredDefinitions) -> None:
         """Add to the orphans what the ledger does not store: content of snapshots, and secrets of the playbook.
 
         :param defined: the playbook's nodes by name

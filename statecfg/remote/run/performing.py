@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.run.node_run import NodeRun
 
-    class Record(Protocol):
+    class StepJournal(Protocol):
         """Records each step before and after it happens."""
 
         def intend(self, nodes: Sequence[str]) -> None: ...
@@ -53,7 +53,7 @@ class Performer:
     """
 
     def __init__(
-        self, facets: Facets, send: Callable[[Mapping[str, Any]], None], record: Record, stopped: Callable[[], str]
+        self, facets: Facets, send: Callable[[Mapping[str, Any]], None], record: StepJournal, stopped: Callable[[], str]
     ) -> None:
         self.facets, self.send, self.record, self.stopped = facets, send, record, stopped
         self.mutexes: Dict[str, threading.Lock] = {}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         Tuple,
     )
 
-    from statecfg.remote.graph.model import Node
+    from statecfg.remote.graph.model import HostNode
     from statecfg.remote.ledger.records import Resource
     from statecfg.remote.machine.changes import Change
 
@@ -70,7 +70,7 @@ class Step:
         *("touches", "trace", "triggered_by"),
     )
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: HostNode) -> None:
         self.node = node
         self.spec = ActionSpec()
         self.outcome = Outcome.UNCHANGED
@@ -117,7 +117,7 @@ class PreviousSecrets:
     def __init__(self, nodes: AbstractSet[str], paths: Mapping[str, AbstractSet[str]]) -> None:
         self.nodes, self.paths = nodes, paths
 
-    def may_be_in(self, changes: Sequence[Change], node: Node) -> bool:
+    def may_be_in(self, changes: Sequence[Change], node: HostNode) -> bool:
         """Tell whether the changes of a node may show such a secret, its own or that of another node of a file."""
         if secretive(node.attrs) if isinstance(node, Orphan) else node.provides in self.nodes and not node.hides:
             return True
@@ -160,7 +160,7 @@ class Plan:
         for layer in self.removals:
             yield from layer
 
-    def triggers(self, node: Node) -> List[str]:
+    def triggers(self, node: HostNode) -> List[str]:
         """Return the names of the nodes whose change triggers a node, removals included."""
         return [*node.triggers, *self.removal_triggers.get(node.provides, ())]
 
@@ -179,7 +179,7 @@ class Plan:
         return self.steps.get(name) or self.removed.get(name)
 
 
-def kept_step(node: Node) -> Step:
+def kept_step(node: HostNode) -> Step:
     """Return the step of an orphan that this run keeps and does not check."""
     step = Step(node)
     step.outcome, step.reason = Outcome.SKIPPED, "it left the definition; it stays until an apply with --prune"

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import AbstractSet, Any, Dict, FrozenSet, Hashable, List, Mapping, Optional, Sequence, Set
 
-    from statecfg.remote.graph.model import Node
+    from statecfg.remote.graph.model import HostNode
     from statecfg.remote.graph.nodetype import NodeType
     from statecfg.remote.graph.results import Result
     from statecfg.remote.ledger.records import Resource
@@ -44,7 +44,7 @@ class Planner:
         self, types: Mapping[str, NodeType[...]], machine: Planned, owed: Optional[Mapping[str, Sequence[str]]] = None
     ) -> None:
         self.types, self.machine, self.owed = types, machine, owed or {}
-        self.nodes: Dict[str, Node] = {}
+        self.nodes: Dict[str, HostNode] = {}
         self.removals: Dict[str, Orphan] = {}
         self.managed: FrozenSet[str] = NONE  # the identities of all resources that stay managed
         self.previous_secrets = PreviousSecrets(NONE, {})
@@ -56,7 +56,7 @@ class Planner:
 
     def plan(
         self,
-        layers: Sequence[Sequence[Node]],
+        layers: Sequence[Sequence[HostNode]],
         removals: Sequence[Sequence[Orphan]] = (),
         to_keep: Sequence[Sequence[Orphan]] = (),
         checking_kept: bool = True,
@@ -95,7 +95,7 @@ class Planner:
             plan.to_keep.append(self.layer(layer, kept_steps) if checking_kept else [kept_step(node) for node in layer])
         return plan
 
-    def layer(self, layer: Sequence[Node], earlier: Dict[str, Step]) -> List[Step]:
+    def layer(self, layer: Sequence[HostNode], earlier: Dict[str, Step]) -> List[Step]:
         """Check the nodes of a layer against the host as it is before the layer, as they act concurrently.
 
         Nodes that touch the same path act one after another. Each is checked against the result of the previous ones.
@@ -119,7 +119,7 @@ class Planner:
             step.close(touched)
         return steps
 
-    def ancestors(self, node: Node, earlier: Mapping[str, Step]) -> AbstractSet[str]:
+    def ancestors(self, node: HostNode, earlier: Mapping[str, Step]) -> AbstractSet[str]:
         """Return the names of the acting nodes that a node requires, directly or indirectly."""
         if isinstance(node, Dependent):  # it runs after all removals
             return frozenset(name for name, step in earlier.items() if step.acts)
@@ -132,7 +132,7 @@ class Planner:
             return frozenset().union(*sets)
         return sets[0] if sets else NONE
 
-    def excludes(self, node: Node, earlier: Mapping[str, Step]) -> bool:
+    def excludes(self, node: HostNode, earlier: Mapping[str, Step]) -> bool:
         """Tell whether a condition of a node is false, so that the other nodes of its layer act without it."""
         if not node.options.get("when_host") or isinstance(node, Orphan):
             return False
@@ -146,7 +146,7 @@ class Planner:
             return False
         return False
 
-    def decided(self, node: Node) -> None:
+    def decided(self, node: HostNode) -> None:
         """Check the conditions of a node.
 
         :raises Excluded: if one is false
@@ -157,7 +157,7 @@ class Planner:
 
             require(conditions, self.machine)
 
-    def ask(self, node: Node, earlier: Mapping[str, Step]) -> Step:
+    def ask(self, node: HostNode, earlier: Mapping[str, Step]) -> Step:
         """Check one node in its turn, without performing its actions."""
         step = Step(node)
         self.acting[node.provides] = self.ancestors(node, earlier)
@@ -213,12 +213,12 @@ class Planner:
             step.outcome = Outcome.CHANGED
             step.changes = as_json(self.changes(step.node))
 
-    def changes(self, node: Node) -> List[Change]:
+    def changes(self, node: HostNode) -> List[Change]:
         """Return the changes of the simulated machine in this turn, without values that may show a previous secret."""
         changes = self.machine.changes.report()
         return hidden(changes) if self.previous_secrets.may_be_in(changes, node) else changes
 
-    def check(self, node: Node) -> ActionSpec:
+    def check(self, node: HostNode) -> ActionSpec:
         """Call the node type's check, undo or `on_removal`, which may only read; pass on what it raises.
 
         :raises Excluded: if a condition of the node is false
@@ -267,7 +267,7 @@ class Planner:
         return result
 
 
-def missing(node: Node, earlier: Mapping[str, Any], was: str = "is") -> str:
+def missing(node: HostNode, earlier: Mapping[str, Any], was: str = "is") -> str:
     """Return why a node must be skipped because of how earlier nodes ended; "" if it need not be skipped.
 
     :param earlier: name → an object with an `outcome`
@@ -281,7 +281,7 @@ def missing(node: Node, earlier: Mapping[str, Any], was: str = "is") -> str:
     return ""
 
 
-def waits(node: Node) -> Sequence[str]:
+def waits(node: HostNode) -> Sequence[str]:
     """Return the names of the orphans that are removed before this one because their undo may need it."""
     return node.waits if isinstance(node, Orphan) else ()
 
@@ -291,7 +291,7 @@ def word(key: Any) -> str:
     return attribute(str(getattr(key, "name", key)))
 
 
-def normalised(returned: Any, node: Node) -> ActionSpec:
+def normalised(returned: Any, node: HostNode) -> ActionSpec:
     """Convert the result of a check to an action spec.
 
     :param returned: a list of actions, a map, or an action spec (the forms of the Borg document)
@@ -316,7 +316,7 @@ def normalised(returned: Any, node: Node) -> ActionSpec:
     )
 
 
-def as_action(item: Any, node: Node) -> Action:
+def as_action(item: Any, node: HostNode) -> Action:
     """Convert an item of a check's result to an action.
 
     :param item: an action, or a map with `fn`, a function without arguments, and `op`, a name

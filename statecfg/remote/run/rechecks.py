@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, Iterator, Mapping, Sequence
 
-from statecfg.remote.graph.model import ActionSpec, Excluded, Node
+from statecfg.remote.graph.model import ActionSpec, Excluded, HostNode
 from statecfg.remote.graph.names import Outcome
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.ledger.records import Orphan
@@ -35,7 +35,7 @@ class Rechecks:
         state: Mapping[str, NodeRun],
     ) -> None:
         self.plan, self.types, self.facets, self.owed, self.state = plan, types, facets, owed, state
-        self.nodes: Dict[str, Node] = {name: step.node for name, step in plan.steps.items()}
+        self.nodes: Dict[str, HostNode] = {name: step.node for name, step in plan.steps.items()}
 
     def planner(self) -> Planner:
         """Return a planner for the real host as it is now."""
@@ -48,7 +48,7 @@ class Rechecks:
         planner.actions = [{step.node.provides: step.spec.actions for step in steps} for steps in self.plan.layers]
         return planner
 
-    def decide(self, node: NodeRun, beside: Sequence[Node]) -> None:
+    def decide(self, node: NodeRun, beside: Sequence[HostNode]) -> None:
         """Check a node again and replace its step by the result.
 
         :param beside: the nodes that run in the same layer

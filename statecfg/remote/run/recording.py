@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import AbstractSet, Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
-from statecfg.remote.graph.model import Attrs, JsonMap, Node
+from statecfg.remote.graph.model import Attrs, HostNode, JsonMap
 from statecfg.remote.graph.names import State
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
@@ -14,7 +14,7 @@ from statecfg.remote.ledger.records import Resource, contents, with_content
 from statecfg.remote.machine import accounts, durable
 from statecfg.remote.machine.guard import reading_only
 from statecfg.remote.machine.real import Facets, RealMachine
-from statecfg.remote.run.definitions import Definitions, digest_of
+from statecfg.remote.run.definitions import StoredDefinitions, digest_of
 from statecfg.remote.wire.frames import encode_value
 
 
@@ -31,8 +31,8 @@ class Recording:
     def __init__(
         self,
         recorded: RecordedResources,
-        definitions: Definitions,
-        nodes: Dict[str, Node],
+        definitions: StoredDefinitions,
+        nodes: Dict[str, HostNode],
         renamed: Mapping[str, Resource],
         facets: Facets,
     ) -> None:
@@ -42,7 +42,7 @@ class Recording:
         self._new_snapshots: Dict[str, JsonMap] = {}  # node → snapshot, for those that became managed in this run
         self._older: Dict[str, List[Tuple[Attrs, Any]]] = {}  # node type → the same as `_others`, from the ledger
 
-    def new_resource(self, node: Node, state: str = State.PRE_CREATED) -> Resource:
+    def new_resource(self, node: HostNode, state: str = State.PRE_CREATED) -> Resource:
         """Return the record of a node that becomes managed, with its snapshot.
 
         :param state: one of `State`
@@ -100,7 +100,7 @@ class Recording:
                 records[name] = Resource(name, self.definitions.of(node), memory=memory, digest=digest, after=after)
         return records
 
-    def _is_recorded(self, node: Node, before: Resource) -> bool:
+    def _is_recorded(self, node: HostNode, before: Resource) -> bool:
         """Tell whether the ledger has a node's definition already."""
         definition = before.definition
         return (
@@ -119,7 +119,7 @@ class Recording:
             list(node.options.get("tags") or ()),
         )
 
-    def _learned(self, node: Node, said: Mapping[str, str]) -> Optional[JsonMap]:
+    def _learned(self, node: HostNode, said: Mapping[str, str]) -> Optional[JsonMap]:
         """Return a node's snapshot with what its type learned from the changes, None if it learned nothing."""
         before = self.recorded.resources.get(node.provides)
         memory = self._new_snapshots.get(node.provides, before.memory if before is not None else None)
@@ -134,7 +134,7 @@ class Recording:
         return dict(memory, **encode_value(more, -1))
 
 
-def present(node: Node, lineage: str, facets: Optional[Facets] = None) -> str:
+def present(node: HostNode, lineage: str, facets: Optional[Facets] = None) -> str:
     """Return a digest of the present state of a node's real object, "" if its type has no `remember`."""
     node_type = REGISTRY.get(node.type)
     if node_type is None or "remember" not in node_type.methods:

@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Protocol, Sequence, Tuple
 
-    from statecfg.remote.graph.model import JsonMap, Node
+    from statecfg.remote.graph.model import HostNode, JsonMap
     from statecfg.remote.ledger.lock import Holder, Lock
     from statecfg.remote.run.order import Order
     from statecfg.remote.run.plan import Plan
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from statecfg.remote.run.report import ActionReport
     from statecfg.remote.wire.channel import Channel
 
-    End = Tuple[str, JsonMap]  # see `Session.run`
+    End = Tuple[str, JsonMap]  # see `ResumableSession.run`
 
-    class Session(Exchange, Protocol):
+    class ResumableSession(Exchange, Protocol):
         """The part of a host session that the rest of a run needs."""
 
         kept: List[str]
         units: Any
 
-        def proceed(self, order: Order, layers: List[List[Node]], act: Callable[[Any], End]) -> End: ...
+        def proceed(self, order: Order, layers: List[List[HostNode]], act: Callable[[Any], End]) -> End: ...
         def apply(self, managed: RebootManagement, plan: Plan, facets: Facets) -> End: ...
 
 
@@ -49,7 +49,7 @@ AGAIN = "Run the command again. It performs the remaining steps."
 DEVIATES = "after the reboot it needs other actions than planned; plan again, or add %s to its `requires`"
 
 
-def resume(session: Session, order: Order, layers: List[List[Node]]) -> End:
+def resume(session: ResumableSession, order: Order, layers: List[List[HostNode]]) -> End:
     """Continue the run; return its end.
 
     :param order: the controller's instructions
@@ -95,7 +95,7 @@ class Resumed:
             raise StateError(text % (holder.get("run"), holder.get("who")), AGAIN)
         self.reservation: Holder = {"until": holder["until"], "boot": holder["boot"], "digest": holder["digest"]}
 
-    def run(self, session: Session, managed: RebootManagement) -> End:
+    def run(self, session: ResumableSession, managed: RebootManagement) -> End:
         """Plan and perform the layers that are left; return the end of the run."""
         session.warnings[:0] = [text for text in self.data["warnings"] if text not in session.warnings]
         LEARNED.update(self.data["learned"])
@@ -116,7 +116,7 @@ class Resumed:
             session.units.phase("after", ended[0] == HostStatus.OK)
         return ended
 
-    def _ended(self, node: Node) -> Step:
+    def _ended(self, node: HostNode) -> Step:
         """Return the step of a node that the run has processed before the reboot. The ledger has it already."""
         step = Step(node)
         if node.provides == self.data["node"]:
@@ -165,7 +165,7 @@ class Rest(Planner):
     done: List[List[Step]]
     said: Dict[str, Dict[str, str]]
 
-    def layer(self, layer: Sequence[Node], earlier: Dict[str, Step]) -> List[Step]:
+    def layer(self, layer: Sequence[HostNode], earlier: Dict[str, Step]) -> List[Step]:
         """Check the nodes of a layer, or return their steps if the run has processed them before the reboot."""
         self.current.said = self.said
         number = len(self.current.layers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import AbstractSet, Dict, Hashable, Iterable, List, Mapping, Sequence
 
-from statecfg.remote.graph.model import Node, required
+from statecfg.remote.graph.model import HostNode, required
 from statecfg.remote.machine.overlay import ALL, Overlay
 from statecfg.remote.run.node_run import NodeRun
 
@@ -38,7 +38,7 @@ def chains(nodes: Sequence[NodeRun]) -> List[List[NodeRun]]:
     return list(groups.values())
 
 
-def overtaken(node: Node, machine: Overlay, nodes: Mapping[str, Node], acted: Iterable[NodeRun]) -> str:
+def overtaken(node: HostNode, machine: Overlay, nodes: Mapping[str, HostNode], acted: Iterable[NodeRun]) -> str:
     """Describe which nodes gave work to a node that was planned as unchanged, and the fix.
 
     :param node: the node, which was just checked again on `machine`

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Callable, Mapping, Optional
 
-from statecfg.remote.graph.model import LEARNED, Blob, CheckError, Node, Unknown
+from statecfg.remote.graph.model import LEARNED, Blob, CheckError, HostNode, Unknown
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.ledger.records import SAID
 from statecfg.remote.machine.world import World
@@ -19,7 +19,9 @@ LARGEST = 65536  # characters of a value
 SHORTEST = 4  # characters of a secret value; shorter ones can't be masked
 
 
-def fill(node: Node, nodes: Mapping[str, Node], types: Mapping[str, NodeType[...]], plan: Plan, world: World) -> None:
+def fill(
+    node: HostNode, nodes: Mapping[str, HostNode], types: Mapping[str, NodeType[...]], plan: Plan, world: World
+) -> None:
     """Replace the references in a node's attributes.
 
     :param nodes: the nodes of the definition by name
@@ -60,7 +62,7 @@ def conceal(value: str, what: str) -> None:
         Blob.secrets = (*Blob.secrets, data)
 
 
-def value_of(source: Node, function: Callable[..., Any], plan: Plan, world: World, what: str) -> str:
+def value_of(source: HostNode, function: Callable[..., Any], plan: Plan, world: World, what: str) -> str:
     """Return a value as the node whose turn it is sees it.
 
     :param source: the node that produces it

@@ -138,7 +138,7 @@ class Agent:
 
     def _converse(self, connection: socket.socket, pid: int) -> None:
         connection.settimeout(IDLE)
-        decoder = amp.Decoder()
+        decoder = amp.BoxDecoder()
         while True:
             data = connection.recv(65536)
             if not data:

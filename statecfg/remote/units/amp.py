@@ -84,7 +84,7 @@ def gather(name: str, box: Mapping[str, bytes]) -> bytes:
     return bytes(joined)
 
 
-class Decoder:
+class BoxDecoder:
     """Decodes a stream of bytes into boxes. It refuses an excessive length before it allocates memory."""
 
     def __init__(self) -> None:

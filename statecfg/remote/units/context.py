@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
     from statecfg.remote.graph.model import JsonMap
-    from statecfg.remote.units.settings import Ask, Changes
+    from statecfg.remote.units.settings import Ask, HookChanges
     from statecfg.remote.units.step import StepRelation, UnitStep
 
 STATUSES = ("maintenance", "blocked", "waiting", "active")
@@ -49,7 +49,7 @@ class Context:
             answer: Dict[str, str] = getattr(self, "_" + COMMANDS[command][0])(arguments)
             return answer
 
-    def finish(self) -> Changes:
+    def finish(self) -> HookChanges:
         """End the hook; return its changes in the format for the controller. Further commands fail."""
         self._over.set()
         with self._lock:

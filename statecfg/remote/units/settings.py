@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         set: Dict[str, str]
         delete: List[str]
 
-    class Changes(TypedDict):
+    class HookChanges(TypedDict):
         """All changes of a hook; `relations` has the unit's own settings, by the id of the relation."""
 
         relations: Dict[str, NodeChanges]
@@ -99,9 +99,9 @@ class UnitSettings:
         changed.update((key, None) for key in before if key not in now)
         return changed
 
-    def changes(self) -> Changes:
+    def changes(self) -> HookChanges:
         """Return all changes in the format for the controller."""
-        result: Changes = {"relations": {}, "leader": {"set": {}, "delete": []}}
+        result: HookChanges = {"relations": {}, "leader": {"set": {}, "delete": []}}
         for node in self._now:
             changed = self._changed(node)
             if changed and node == LEADER:

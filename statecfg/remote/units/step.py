@@ -48,7 +48,7 @@ class UnitState:
 
 
 class UnitStep:
-    """A hook to run. `store.units.records.Step` describes the parameters; `addresses` are those of the host."""
+    """A hook to run. `store.units.records.DueStep` describes the parameters; `addresses` are those of the host."""
 
     __slots__ = (
         *("charm", "goal", "hook", "hooks", "relation", "relations", "service", "services", "state", "timeout"),

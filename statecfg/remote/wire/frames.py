@@ -8,7 +8,7 @@ import zlib
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from statecfg.remote.graph.errors import StatecfgError
-from statecfg.remote.graph.model import Blob, JsonMap, Node
+from statecfg.remote.graph.model import Blob, HostNode, JsonMap
 from statecfg.remote.wire.strict_json import loads
 
 Frame = Tuple[JsonMap, bytes]  # header and body
@@ -227,12 +227,12 @@ def decode_value(value: Any, blobs: Dict[str, Blob]) -> Any:
     return blob
 
 
-def decode_node(data: Mapping[str, Any], blobs: Dict[str, Blob]) -> Node:
+def decode_node(data: Mapping[str, Any], blobs: Dict[str, Blob]) -> HostNode:
     """Return the node that the controller sent as `data`.
 
     :param blobs: receives the content by digest
     """
-    return Node(
+    return HostNode(
         data["provides"],
         data["type"],
         data.get("requires", ()),

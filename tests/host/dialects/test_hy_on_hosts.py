@@ -58,14 +58,14 @@ def on_host(python: str, name: str, code: str) -> list[str]:
 
 CHECK = """
 from statecfg.remote.machine.memory import MemoryMachine
-from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.model import HostNode
 from statecfg.remote.graph.nodetype import REGISTRY
 attrs = {"pathname": "/bin/x", "user": "root", "group": "root", "env": {"A": "1"}, "args": ["-v"], "block?": True}
 machine = MemoryMachine({"/bin/x": ""}, {"processes": {}})
-(action,) = REGISTRY["process"].run_check(Node("p", "process", (), attrs), {}, [], machine)
+(action,) = REGISTRY["process"].run_check(HostNode("p", "process", (), attrs), {}, [], machine)
 print(action.op, action.args["env"], action.args["block?"])
 print(action.perform(machine))
-print(REGISTRY["process"].run_check(Node("p", "process", (), attrs), {}, [], machine))
+print(REGISTRY["process"].run_check(HostNode("p", "process", (), attrs), {}, [], machine))
 """
 
 

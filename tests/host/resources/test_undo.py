@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from statecfg import resources
 from statecfg.graph import contradictions
 from statecfg.graph.graph import Graph
-from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.model import HostNode
 from statecfg.remote.machine.real import RealMachine
 from tests.each import check_each
 from tests.host.command import statecfg
@@ -77,7 +77,7 @@ class Site:
         self.root.mkdir()
         (folder / "project" / "files").mkdir(parents=True)
         self.ledger = Ledger(folder / "ledger")
-        self.layers: list[list[Node]] = []
+        self.layers: list[list[HostNode]] = []
 
     def __truediv__(self, name: str) -> Path:
         return self.root / name

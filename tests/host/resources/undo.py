@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Node
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger.records import contents, with_content
 from statecfg.remote.machine.planned import Planned
@@ -55,9 +55,9 @@ class Ledger:
         self.folder = folder
         self.folder.mkdir(exist_ok=True)
         self.memory: dict[str, Any] = {}
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, HostNode] = {}
 
-    def remember(self, node: Node) -> None:
+    def remember(self, node: HostNode) -> None:
         """Record the state from before the node's first action, and the node's current attributes."""
         if node.provides not in self.memory:
             found = REGISTRY[node.type].run_remember(node, RealMachine())
@@ -65,9 +65,9 @@ class Ledger:
                 (self.folder / blob.sha256).write_bytes(blob.read())
             self.memory[node.provides] = encode_value(found, -1)
         attrs = {name: as_json(value) for name, value in node.attrs.items() if value is not None}
-        self.nodes[node.provides] = Node(node.provides, node.type, node.requires, attrs)
+        self.nodes[node.provides] = HostNode(node.provides, node.type, node.requires, attrs)
 
-    def apply(self, layers: Sequence[Sequence[Node]]) -> list[dict[str, Any]]:
+    def apply(self, layers: Sequence[Sequence[HostNode]]) -> list[dict[str, Any]]:
         """Record and apply the nodes layer by layer, as a run does; return the report."""
         report: list[dict[str, Any]] = []
         for number in range(len(layers)):

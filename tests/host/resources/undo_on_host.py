@@ -12,9 +12,9 @@ import sys
 from importlib import import_module
 
 sys.path.insert(0, sys.argv[1])
-from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.model import HostNode
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger.records import Definition, Orphan, Resource
+from statecfg.remote.ledger.records import Orphan, Resource, StoredDefinition
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.execution import Execution
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from statecfg.remote.graph.model import Action, ActionSpec
 
-    Layers = list[list[Node]]
+    Layers = list[list[HostNode]]
 
 KEPT = "/var/tmp/remembered.json"
 
@@ -124,7 +124,7 @@ def go(layers: Layers, kept: dict[str, Any]) -> dict[str, Any]:
         to_remove = {}
         for node in layer:
             attrs = {name: as_json(value) for name, value in node.attrs.items() if value is not None}
-            definition = Definition(node.type, "", attrs, requires=node.requires)
+            definition = StoredDefinition(node.type, "", attrs, requires=node.requires)
             memory = decode_value(kept[node.provides], {})
             to_remove[node.provides] = Orphan(Resource(node.provides, definition, memory=memory), node.provides)
         imagined = Planned(RealMachine(Facets()))

@@ -115,7 +115,7 @@ def test_one_connection_answers_many_questions_in_order(hook: Hook) -> None:
     tags = [b"1", b"ff", b"a b", b"\xff\x00", b"", b"x" * 255]
     asked: dict[str, str | bytes] = {"_command": "config_get", "client_id": hook.token, "option_name": "title"}
     asked["unheard-of"] = "x"
-    decoder = amp.Decoder()
+    decoder = amp.BoxDecoder()
     answers: list[dict[str, bytes]] = []
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(30)

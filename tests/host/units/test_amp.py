@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statecfg.remote.units import amp
-from statecfg.remote.units.amp import AmpError, Decoder, encode
+from statecfg.remote.units.amp import AmpError, BoxDecoder, encode
 from statecfg.remote.units.tools import client as tool_client
 from tests.host.units.tool_scene import Scene
 
@@ -27,7 +27,7 @@ BOXES = st.lists(st.dictionaries(KEYS, st.binary(max_size=300), max_size=5), max
 def test_decoding_restores_encoded_boxes(boxes: list[dict[str, bytes]], cut: int) -> None:
     """A box is decoded correctly however its bytes are cut into pieces."""
     data = b"".join(map(encode, boxes))
-    decoder, found = Decoder(), []
+    decoder, found = BoxDecoder(), []
     for start in range(0, len(data), cut):
         found += decoder.feed(data[start : start + cut])
     assert found == boxes
@@ -36,7 +36,7 @@ def test_decoding_restores_encoded_boxes(boxes: list[dict[str, bytes]], cut: int
 
 @given(st.binary(max_size=400), st.integers(1, 50))
 def test_random_bytes_are_decoded_exactly_or_refused(data: bytes, cut: int) -> None:
-    decoder, found = Decoder(), []
+    decoder, found = BoxDecoder(), []
     try:
         for start in range(0, len(data), cut):
             found += decoder.feed(data[start : start + cut])
@@ -49,14 +49,14 @@ def test_random_bytes_are_decoded_exactly_or_refused(data: bytes, cut: int) -> N
 def test_long_values_are_split_and_joined_again(text: str, size: int) -> None:
     text = (text + "é") * (size // len((text + "é").encode()) + 1)
     box = amp.spread("data", text)
-    assert Decoder().feed(encode(box)) == [box]
+    assert BoxDecoder().feed(encode(box)) == [box]
     assert amp.gather("data", box).decode() == text
     assert amp.gather("other", box) == b""
 
 
 @pytest.mark.parametrize("size", [0, 1, amp.VALUE_LIMIT])
 def test_keys_and_values_up_to_the_limit_are_accepted(size: int) -> None:
-    assert Decoder().feed(encode({"k" * amp.KEY_LIMIT: b"v" * size})) == [{"k" * amp.KEY_LIMIT: b"v" * size}]
+    assert BoxDecoder().feed(encode({"k" * amp.KEY_LIMIT: b"v" * size})) == [{"k" * amp.KEY_LIMIT: b"v" * size}]
 
 
 REFUSED = {
@@ -85,11 +85,11 @@ BAD = {
 @pytest.mark.parametrize("data", BAD.values(), ids=BAD)
 def test_the_decoder_refuses_invalid_bytes(data: bytes) -> None:
     with pytest.raises(AmpError):
-        Decoder().feed(data)
+        BoxDecoder().feed(data)
 
 
 def test_the_decoder_refuses_an_endless_box_early() -> None:
-    decoder = Decoder()
+    decoder = BoxDecoder()
     with pytest.raises(AmpError, match="over 8388608 bytes"):
         for number in range(200):
             decoder.feed(encode({str(number): "x" * 60_000})[:-2])
@@ -98,7 +98,7 @@ def test_the_decoder_refuses_an_endless_box_early() -> None:
 
 def test_bytes_that_are_not_utf_8_are_kept() -> None:
     text = b"caf\xe9".decode("utf-8", "surrogateescape")
-    (box,) = Decoder().feed(encode({"k": text}))
+    (box,) = BoxDecoder().feed(encode({"k": text}))
     assert box == {"k": b"caf\xe9"}
     assert amp.decode_text(box["k"]) == text
 
@@ -106,7 +106,7 @@ def test_bytes_that_are_not_utf_8_are_kept() -> None:
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["case"])
 def test_recorded_bytes_decode_and_encode_to_the_same(record: dict[str, str]) -> None:
     for data in (bytes.fromhex(record["request"]), bytes.fromhex(record["answer"])):
-        (box,) = Decoder().feed(data)
+        (box,) = BoxDecoder().feed(data)
         assert encode(box) == data
         assert encode({key: value.decode() for key, value in box.items()}) == data
 

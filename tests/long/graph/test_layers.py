@@ -16,7 +16,7 @@ from statecfg.graph.graph import merge_graphs
 from statecfg.graph.layers import MAX_LAYERS, layers
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.problems import InvalidInput
-from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.model import HostNode
 from statecfg.remote.wire.frames import INLINE, decode_value
 from tests.unit.graph.node_types import of_edges, refused, t_path
 from tests.unit.graph.test_layers import random_edges
@@ -125,7 +125,9 @@ def test_compiled_layers_contain_every_node_of_the_graph(seed: int) -> None:
     definition = compile_graph(graph, WireContext())
     blobs = dict(definition.blobs)
     nodes = [
-        Node(**{**wire, "attrs": decode_value(wire["attrs"], blobs)}) for layer in definition.layers for wire in layer
+        HostNode(**{**wire, "attrs": decode_value(wire["attrs"], blobs)})
+        for layer in definition.layers
+        for wire in layer
     ]
     arrived = {node.provides: node for node in nodes}
     assert set(arrived) == set(graph.nodemap)

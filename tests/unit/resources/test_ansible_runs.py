@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote.graph.model import Blob, CheckError, Node
+from statecfg.remote.graph.model import Blob, CheckError, HostNode
 from statecfg.remote.machine.changes import Changes
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.resources.shared import ansible_runs
@@ -15,9 +15,9 @@ from tests.each import each
 NAME = "ansible.builtin.lineinfile"
 
 
-def node(**code: Any) -> Node:
+def node(**code: Any) -> HostNode:
     attrs = {"module": NAME, "code": {"entry": "a", "content": Blob.of(b""), "check_mode": True, **code}}
-    return Node("ansible_module:line", "ansible_module", attrs=attrs)
+    return HostNode("ansible_module:line", "ansible_module", attrs=attrs)
 
 
 def test_a_python_that_is_too_old_is_named() -> None:

@@ -17,7 +17,7 @@ from statecfg import problems, resources
 from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
-from statecfg.remote.graph.model import Action, Blob, Node
+from statecfg.remote.graph.model import Action, Blob, HostNode
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.planned import Planned
@@ -109,14 +109,14 @@ def declared(description: Mapping[str, Any]) -> Graph:
     return graph
 
 
-def layers(graphs: Sequence[Graph], project: Path) -> list[list[Node]]:
+def layers(graphs: Sequence[Graph], project: Path) -> list[list[HostNode]]:
     """Return the nodes in the form in which a host receives them, with all content."""
     definition = compile_graph(merge_graphs(*graphs), WireContext(base=project))
     blobs: dict[str, Blob] = dict(definition.blobs)
     return [[decode_node(wire, blobs) for wire in layer] for layer in definition.layers]
 
 
-def planned(machine: Any, nodes: list[list[Node]]) -> Plan:
+def planned(machine: Any, nodes: list[list[HostNode]]) -> Plan:
     """Return a plan for `machine`, which stays unchanged."""
     return Planner(REGISTRY, Planned(machine, root=True)).plan(nodes)
 

@@ -6,23 +6,23 @@ import os
 
 from statecfg.remote.units.tools import commands as do
 from statecfg.remote.units.tools import output as tool_output
-from statecfg.remote.units.tools.options import FAILED, USAGE, Option, Syntax, ToolError
+from statecfg.remote.units.tools.options import FAILED, USAGE, Syntax, ToolError, ToolOption
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Mapping, Optional, Sequence
 
-RELATION = Option(("-r", "--relation"), "ID", "an id from relation-ids; the default is the hook's relation", "-r")
-OF_SERVICE = Option(("--app",), "", "settings of the whole service: not supported, only units have settings")
-OTHER_SERVICE = Option(("--app",), "", "the name of the remote service")
-STATUS_OF_SERVICE = Option(
+RELATION = ToolOption(("-r", "--relation"), "ID", "an id from relation-ids; the default is the hook's relation", "-r")
+OF_SERVICE = ToolOption(("--app",), "", "settings of the whole service: not supported, only units have settings")
+OTHER_SERVICE = ToolOption(("--app",), "", "the name of the remote service")
+STATUS_OF_SERVICE = ToolOption(
     ("--application",), "", "the status of the whole service: not supported, only units have a status"
 )
-FROM_FILE = Option(
+FROM_FILE = ToolOption(
     ("--file",), "FILE", "read the settings from a file: a map of strings and nulls in YAML or JSON; - is stdin"
 )
 ADDRESSES = tuple(
-    Option((f"--{name}",), "", "print only this value")
+    ToolOption((f"--{name}",), "", "print only this value")
     for name in ("primary-address", "bind-address", "ingress-address", "egress-subnets")
 )
 PAIRS = "[KEY=VALUE | KEY=@FILE | KEY=@- | @FILE | -]…"
@@ -37,7 +37,7 @@ class Tool:
 
     def __init__(
         self,
-        run: Callable[[do.Call], Any],
+        run: Callable[[do.ToolCall], Any],
         syntax: Syntax,
         formatters: Optional[Mapping[str, tool_output.Formatter]] = None,
         anonymous: bool = False,
@@ -47,12 +47,12 @@ class Tool:
 
 def _log(name: str) -> Tool:
     options = (
-        Option(
+        ToolOption(
             ("-l", "--level", "--log-level"),
             "LEVEL",
             "CRITICAL, ERROR, WARNING, INFO, DEBUG, TRACE or a number; the default is INFO",
         ),
-        Option(("--debug",), "", "as -l DEBUG"),
+        ToolOption(("--debug",), "", "as -l DEBUG"),
     )
     syntax = Syntax(name, "Write a message to the log of the run.", "MESSAGE…", 1, None, options, lenient=True)
     return Tool(do.juju_log, syntax, anonymous=True)
@@ -94,7 +94,7 @@ _LIST = (
         do.config_get,
         Syntax(
             *("config-get", "Print the settings of the service, or one of them.", "[NAME]", 0, 1),
-            options=(Option(("--all", "-a"), "", "all settings, the default"),),
+            options=(ToolOption(("--all", "-a"), "", "all settings, the default"),),
         ),
     ),
     Tool(do.unit_get, Syntax("unit-get", "Print an address of this unit.", "private-address | public-address", 1, 1)),
@@ -118,7 +118,7 @@ _LIST = (
         do.status_get,
         Syntax(
             *("status-get", "Print the status of this unit.", ""),
-            options=(STATUS_OF_SERVICE, Option(("--include-data",), "", "also print the message")),
+            options=(STATUS_OF_SERVICE, ToolOption(("--include-data",), "", "also print the message")),
         ),
     ),
     Tool(
@@ -135,7 +135,7 @@ _LIST = (
         do.storage_get,
         Syntax(
             *("storage-get", "Fail, because units have no storage.", "[NAME]", 0, 1),
-            options=(Option(("-s",), "ID", "the storage; for the agent's socket, write --socket"),),
+            options=(ToolOption(("-s",), "ID", "the storage; for the agent's socket, write --socket"),),
         ),
     ),
     Tool(
@@ -178,7 +178,7 @@ def _call(tool: Tool, arguments: Sequence[str]) -> None:
         sink = tool_output.sink(path)
     except OSError as problem:
         tool.syntax.wrong(f"argument -o/--output: can't open '{path}': {problem}")
-    call = do.Call(line, tool.syntax, os.environ)
+    call = do.ToolCall(line, tool.syntax, os.environ)
     call.connect(tool.anonymous)
     result = tool.run(call)
     if result is not do.NOTHING:

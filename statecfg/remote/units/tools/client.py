@@ -72,7 +72,7 @@ def _answer(line: _socket.socket, deadline: float) -> Dict[str, bytes]:
 
     :raises TimeoutError: no answer arrived before the deadline
     """
-    decoder = amp.Decoder()
+    decoder = amp.BoxDecoder()
     while True:
         line.settimeout(max(0.001, deadline - time.monotonic()))
         try:

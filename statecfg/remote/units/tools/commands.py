@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Mapping, Sequence, Union
 
-    from statecfg.remote.units.tools.options import Line, Syntax
+    from statecfg.remote.units.tools.options import Syntax, ToolLine
 
     Text = Union[str, bytes]
 
@@ -20,10 +20,10 @@ PIECE = 16_000  # maximum characters of a message in one command: each has at mo
 NOTHING = object()  # the result of a tool that prints nothing
 
 
-class Call:
+class ToolCall:
     """One call of a tool: its command line, its environment, and the agent's socket."""
 
-    def __init__(self, line: Line, syntax: Syntax, environment: Mapping[str, str]) -> None:
+    def __init__(self, line: ToolLine, syntax: Syntax, environment: Mapping[str, str]) -> None:
         self.line, self.syntax, self.environment = line, syntax, environment
         self.socket, self.client = "", ""
 
@@ -82,7 +82,7 @@ class Call:
         return "" if word == "-" else word
 
 
-def relation_get(call: Call) -> Any:
+def relation_get(call: ToolCall) -> Any:
     """Return the settings of a unit in a relation, or one of them; None if the setting does not exist."""
     unit = call.line.word(1) or call.environment.get("JUJU_REMOTE_UNIT", "")
     answer = call.data("relation_get", unit_name=unit, setting_name=call.name(), relation_id=call.relation())
@@ -91,7 +91,7 @@ def relation_get(call: Call) -> Any:
     return {call.name(): answer} if call.name() and call.line.options.get("--format") == "shell" else answer
 
 
-def _assignments(call: Call) -> Dict[str, Text]:
+def _assignments(call: ToolCall) -> Dict[str, Text]:
     import json
 
     from statecfg.remote.units.tools.input import settings
@@ -100,14 +100,14 @@ def _assignments(call: Call) -> Dict[str, Text]:
     return dict(amp.spread("json_blob", json.dumps(values, ensure_ascii=False)))
 
 
-def relation_set(call: Call) -> Any:
+def relation_set(call: ToolCall) -> Any:
     """Set settings of this unit in a relation."""
     relation = call.relation()
     call.ask("relation_set", **_assignments(call), relation_id=relation)
     return None
 
 
-def relation_list(call: Call) -> Any:
+def relation_list(call: ToolCall) -> Any:
     """Return the units on the other side of a relation, or the name of their service."""
     relation = call.line.options.get("-r", "")
     if call.line.has("--app"):
@@ -116,23 +116,23 @@ def relation_list(call: Call) -> Any:
     return amp.decode_text(amp.gather("members", answer)).split()
 
 
-def relation_ids(call: Call) -> Any:
+def relation_ids(call: ToolCall) -> Any:
     """Return the ids of the relations with a name."""
     name = call.line.word(0) or call.environment.get("JUJU_RELATION", "")
     return amp.decode_text(amp.gather("ids", call.ask("relation_ids", relation_name=name))).split()
 
 
-def config_get(call: Call) -> Any:
+def config_get(call: ToolCall) -> Any:
     """Return the settings of the service, or one of them."""
     return call.data("config_get", option_name="" if call.line.has("--all") else call.line.word(0))
 
 
-def unit_get(call: Call) -> Any:
+def unit_get(call: ToolCall) -> Any:
     """Return an address of this unit."""
     return amp.decode_text(call.ask("get_unit_info", setting_name=call.line.word(0)).get("data", b""))
 
 
-def juju_log(call: Call) -> Any:
+def juju_log(call: ToolCall) -> Any:
     """Write a message to the log of the run."""
     from statecfg.remote.units.tools import client as tool_client
 
@@ -155,23 +155,23 @@ def _level(name: str) -> int:
     return LEVELS.get(name.upper(), 20)
 
 
-def open_port(call: Call) -> Any:
+def open_port(call: ToolCall) -> Any:
     """Record that a port of the host should be reachable."""
     return _port(call, "open_port")
 
 
-def close_port(call: Call) -> Any:
+def close_port(call: ToolCall) -> Any:
     """Record that a port of the host need no longer be reachable."""
     return _port(call, "close_port")
 
 
-def _port(call: Call, command: str) -> Any:
+def _port(call: ToolCall, command: str) -> Any:
     port, protocol = _port_words(call)
     call.ask(command, port=port, proto=protocol)
     return None
 
 
-def _port_words(call: Call) -> Sequence[str]:
+def _port_words(call: ToolCall) -> Sequence[str]:
     """Return the port (or FROM-TO) and the protocol in the command line.
 
     :raises ToolError: one of them is invalid
@@ -204,40 +204,40 @@ def _port_words(call: Call) -> Sequence[str]:
     return "-".join(str(number) for number in dict.fromkeys(numbers)), protocol
 
 
-def opened_ports(call: Call) -> Any:
+def opened_ports(call: ToolCall) -> Any:
     """Return the open ports."""
     return call.data("opened_ports")
 
 
-def is_leader(call: Call) -> Any:
+def is_leader(call: ToolCall) -> Any:
     """Return whether this unit is the leader of its service."""
     return call.ask("is_leader").get("leader") == b"1"
 
 
-def leader_get(call: Call) -> Any:
+def leader_get(call: ToolCall) -> Any:
     """Return the leader's settings, or one of them."""
     return call.data("leader_get", setting_name=call.name())
 
 
-def leader_set(call: Call) -> Any:
+def leader_set(call: ToolCall) -> Any:
     """Set the leader's settings, which all units of this service can read."""
     call.ask("leader_set", **_assignments(call))
     return NOTHING
 
 
-def _of_unit(call: Call) -> None:
+def _of_unit(call: ToolCall) -> None:
     if call.line.has("--application"):
         raise ToolError("only units have a status, whole services have none")
 
 
-def status_set(call: Call) -> Any:
+def status_set(call: ToolCall) -> Any:
     """Set the status of this unit."""
     _of_unit(call)
     call.ask("status_set", status=call.line.word(0), message=call.line.word(1))
     return NOTHING
 
 
-def status_get(call: Call) -> Any:
+def status_get(call: ToolCall) -> Any:
     """Return the status of this unit; in formats other than `smart`, with its message."""
     _of_unit(call)
     answer = call.data("status_get")
@@ -248,18 +248,18 @@ def status_get(call: Call) -> Any:
     return {key: answer[key] for key in ("message", "status")}
 
 
-def application_version_set(call: Call) -> Any:
+def application_version_set(call: ToolCall) -> Any:
     """Log the version of the program that the service runs."""
     call.ask("application_version_set", version=call.line.word(0))
     return NOTHING
 
 
-def goal_state(call: Call) -> Any:
+def goal_state(call: ToolCall) -> Any:
     """Return the current and expected units and relations."""
     return call.data("goal_state")
 
 
-def network_get(call: Call) -> Any:
+def network_get(call: ToolCall) -> Any:
     """Return the addresses of this unit. They are the same for all its relations."""
     binding, options = call.line.word(0), call.line.options
     answer = call.data("network_get", binding=binding, relation_id=options.get("-r", ""))
@@ -272,27 +272,27 @@ def network_get(call: Call) -> Any:
     return answer
 
 
-def storage_list(call: Call) -> Any:
+def storage_list(call: ToolCall) -> Any:
     """Return the storages of this unit."""
     return call.data("storage_list")
 
 
-def storage_get(call: Call) -> Any:
+def storage_get(call: ToolCall) -> Any:
     """Return an attribute of a storage: always refused, since units have no storage."""
     return call.data("storage_get", storage_id=call.line.options.get("-s", ""), attribute=call.line.word(0))
 
 
-def resource_get(call: Call) -> Any:
+def resource_get(call: ToolCall) -> Any:
     """Return the path of a resource: always refused, since services have no resources."""
     return call.data("resource_get", name=call.line.word(0))
 
 
-def action(call: Call) -> Any:
+def action(call: ToolCall) -> Any:
     """Refuse, because hooks are not actions."""
     raise ToolError("not running an action")
 
 
-def action_set(call: Call) -> Any:
+def action_set(call: ToolCall) -> Any:
     """Print that nothing is set. Don't fail, because charms call this in code that hooks and actions share."""
     tool_output.complain(f"{call.syntax.tool}: not running an action, nothing is set")
     return NOTHING

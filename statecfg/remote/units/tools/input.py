@@ -23,7 +23,7 @@ def settings(words: Sequence[str], file: str) -> Dict[str, str]:
     :raises ToolError: the input is invalid or can't be read
     """
     values: Dict[str, str] = {}
-    source = Input()
+    source = ToolInput()
     if file:
         values.update(_file(_text(source.read(file), file), file))
     for word in words:
@@ -56,7 +56,7 @@ def _file(text: str, path: str) -> Dict[str, str]:
     return parse(text, path) if loaded is None else _texts(loaded, path)
 
 
-def _pair(word: str, source: Input) -> Tuple[str, str]:
+def _pair(word: str, source: ToolInput) -> Tuple[str, str]:
     """Return key and value of KEY=VALUE. As in the original, a value that starts with @ names a file."""
     key, is_there, value = word.partition("=")
     if not is_there or not key:
@@ -69,7 +69,7 @@ def _pair(word: str, source: Input) -> Tuple[str, str]:
     return key, value
 
 
-class Input:
+class ToolInput:
     """Reads the files that words name. Standard input can be read once."""
 
     def __init__(self) -> None:

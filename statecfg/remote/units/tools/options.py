@@ -27,10 +27,10 @@ class ToolError(StatecfgError):
         self.status = status
 
 
-class Option:
+class ToolOption:
     """An option.
 
-    :param names: as users write them; the first one is its key in `Line.options`
+    :param names: as users write them; the first one is its key in `ToolLine.options`
     :param value: name of its value in the help; "" if it takes no value
     :param help: one line
     :param label: its name in errors; "" for all its names, shortest first
@@ -41,19 +41,19 @@ class Option:
         self.label = label or "/".join(sorted(names, key=len))
 
 
-UNKNOWN = Option((), "", "")  # looks like an option, but is unknown
+UNKNOWN = ToolOption((), "", "")  # looks like an option, but is unknown
 COMMON = (
-    Option(("--help", "-h"), "", "show this help and exit"),
-    Option(("--output", "-o"), "FILE", "write the output to a file"),
-    Option(("--socket", "-s"), "PATH", "the agent's socket, instead of $JUJU_AGENT_SOCKET or $JUJU_SOCKET"),
-    Option(("--client-id", "--client_id"), "ID", "the id of the hook, instead of $JUJU_CLIENT_ID", "--client-id"),
-    Option(("--format",), "FORMAT", "the output format: smart, json or yaml"),
-    Option(("--log-file",), "FILE", "accepted for old programs; it has no effect"),
-    Option(("--log-level",), "LEVEL", "accepted for old programs; it has no effect"),
+    ToolOption(("--help", "-h"), "", "show this help and exit"),
+    ToolOption(("--output", "-o"), "FILE", "write the output to a file"),
+    ToolOption(("--socket", "-s"), "PATH", "the agent's socket, instead of $JUJU_AGENT_SOCKET or $JUJU_SOCKET"),
+    ToolOption(("--client-id", "--client_id"), "ID", "the id of the hook, instead of $JUJU_CLIENT_ID", "--client-id"),
+    ToolOption(("--format",), "FORMAT", "the output format: smart, json or yaml"),
+    ToolOption(("--log-file",), "FILE", "accepted for old programs; it has no effect"),
+    ToolOption(("--log-level",), "LEVEL", "accepted for old programs; it has no effect"),
 )
 
 
-class Line:
+class ToolLine:
     """A parsed command line."""
 
     def __init__(self, tool: str, options: Dict[str, str], words: List[str]) -> None:
@@ -87,12 +87,12 @@ class Syntax:
         words: str,
         least: int = 0,
         most: Optional[int] = 0,
-        options: Sequence[Option] = (),
+        options: Sequence[ToolOption] = (),
         lenient: bool = False,
     ) -> None:
         self.tool, self.help, self.words, self.least, self.most = tool, help, words, least, most
         self.options, self.lenient = (*options, *COMMON), lenient
-        self.by_name: Dict[str, Option] = {}
+        self.by_name: Dict[str, ToolOption] = {}
         for option in self.options:
             for name in option.names:
                 self.by_name.setdefault(name, option)
@@ -113,7 +113,7 @@ class Syntax:
         """Raise the ToolError for an invalid command line."""
         raise ToolError(f"{self.usage()}\n{self.tool}: error: {text}", USAGE)
 
-    def parse(self, arguments: Sequence[str]) -> Line:
+    def parse(self, arguments: Sequence[str]) -> ToolLine:
         """Parse a command line.
 
         :raises ToolError: the command line is invalid
@@ -153,9 +153,9 @@ class Syntax:
                 self.wrong("too few arguments")
             if extra:
                 self.wrong(f"unrecognized arguments: {' '.join(extra)}")
-        return Line(self.tool, options, words)
+        return ToolLine(self.tool, options, words)
 
-    def _option(self, argument: str) -> Optional[Tuple[Option, Optional[str]]]:
+    def _option(self, argument: str) -> Optional[Tuple[ToolOption, Optional[str]]]:
         """Return the option of an argument, or UNKNOWN, and the value in the argument; None if it is a word."""
         if len(argument) < 2 or argument[0] != "-":
             return None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Modules = Dict[str, Tuple[bool, CodeType]]
 
 
-class Finder:
+class ToolFinder:
     """Imports the tools' modules from the code that the tool's file has read."""
 
     modules: Modules = {}
@@ -39,8 +39,8 @@ class Finder:
 
 def run(modules: Modules) -> NoReturn:
     """Run the tool with the name of this program, and exit with its status."""
-    Finder.modules = modules
-    finder: Any = Finder
+    ToolFinder.modules = modules
+    finder: Any = ToolFinder
     sys.meta_path.insert(0, finder)
     from statecfg.remote.units.tools.catalogue import main
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.model import HostNode
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
@@ -15,7 +15,7 @@ from statecfg.remote.run.execution import Execution
 from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
 
-Layers = Sequence[Sequence[Node]]
+Layers = Sequence[Sequence[HostNode]]
 
 
 def kind(name: str, check: Callable[..., Any]) -> NodeType[...]:
@@ -29,8 +29,10 @@ def types(*kinds: NodeType[...]) -> dict[str, NodeType[...]]:
     return {each.name: each for each in kinds}
 
 
-def node(name: str, type: str = "", requires: Iterable[str] = (), triggers: Iterable[str] = (), **attrs: Any) -> Node:
-    return Node(name, type or name, [*requires, *triggers], attrs, list(triggers), position="play.yml:1")
+def node(
+    name: str, type: str = "", requires: Iterable[str] = (), triggers: Iterable[str] = (), **attrs: Any
+) -> HostNode:
+    return HostNode(name, type or name, [*requires, *triggers], attrs, list(triggers), position="play.yml:1")
 
 
 def plan(

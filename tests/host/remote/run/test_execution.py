@@ -13,7 +13,7 @@ from typing import Any
 import networkx
 import pytest
 
-from statecfg.remote.graph.model import ActionSpec, Node, Unknown
+from statecfg.remote.graph.model import ActionSpec, HostNode, Unknown
 from statecfg.remote.graph.ops import Op, op
 from statecfg.remote.graph.results import error, ok
 from tests.host.remote.run.scenes import Run, kind, node, types
@@ -37,7 +37,7 @@ def step(machine: Any, name: str, result: Any = None) -> Any:
     return answer
 
 
-def stepping(node: Node) -> Any:
+def stepping(node: HostNode) -> Any:
     """Plan those actions in the node's attributes that were not performed yet."""
     results = node.attrs.get("results", {})
     actions = [step(name, results.get(name)) for name in node.attrs["actions"] if name not in DONE]
@@ -50,7 +50,7 @@ def stepping(node: Node) -> Any:
 STEPPING = types(kind("stepping", stepping))
 
 
-def steps(name: str, *actions: str, requires: Any = (), **more: Any) -> Node:
+def steps(name: str, *actions: str, requires: Any = (), **more: Any) -> HostNode:
     return node(name, "stepping", requires, actions=actions, **more)
 
 
@@ -204,7 +204,7 @@ def test_a_failed_shutdown_stops_the_whole_run() -> None:
 def test_a_node_that_will_be_skipped_is_not_shut_down() -> None:
     """A failed check ends the run before A's layer. So the run must not shut A down at its beginning either."""
 
-    def failing(node: Node) -> Any:
+    def failing(node: HostNode) -> Any:
         raise ValueError("no")
 
     kinds = dict(STEPPING, **types(kind("bad", failing)))
@@ -252,7 +252,7 @@ def quick_op(machine: Any, name: str, result: str) -> Any:
     return error("bad") if result == "bad" and not hasattr(machine, "affect") else ok()
 
 
-def quick(node: Node) -> Any:
+def quick(node: HostNode) -> Any:
     if node.attrs["result"] == "idle" or node.provides in DONE:
         return []
     return [quick_op(node.provides, node.attrs["result"])]
@@ -369,7 +369,7 @@ def test_a_node_fails_when_its_change_does_not_last(tmp_path: Path) -> None:
             place.write_text("old\n")
         return result
 
-    def check(node: Node, world: Any) -> Any:
+    def check(node: HostNode, world: Any) -> Any:
         stat = world.stat(str(place))
         return [] if stat is not None and world.read(str(place)) == b"new\n" else [write()]
 
@@ -387,10 +387,10 @@ def test_a_node_fails_when_another_node_undoes_its_state(tmp_path: Path) -> None
     def undo(machine: Any) -> Any:
         return machine.run(["rm", str(place)], effect={})
 
-    def wants(node: Node, world: Any) -> Any:
+    def wants(node: HostNode, world: Any) -> Any:
         return [] if world.stat(str(place)) else [Op(lambda machine: machine.write(str(place), "wanted"), "write")()]
 
-    def undoes(node: Node) -> Any:
+    def undoes(node: HostNode) -> Any:
         return [Op(undo)()] if place.exists() else []
 
     run = Run(types(kind("wants", wants), kind("undoes", undoes)), [[node("wants"), node("undoes")]])
@@ -399,14 +399,14 @@ def test_a_node_fails_when_another_node_undoes_its_state(tmp_path: Path) -> None
 
 
 def test_a_check_without_world_is_not_repeated_after_its_actions() -> None:
-    def check(node: Node, nodes: Any, actions: Any) -> Any:
+    def check(node: HostNode, nodes: Any, actions: Any) -> Any:
         return [step("x")]
 
     assert Run(types(kind("a", check)), [[node("a")]]).outcomes == {"a": "changed"}
 
 
 def test_a_check_that_raises_after_the_actions_fails_the_node() -> None:
-    def check(node: Node) -> Any:
+    def check(node: HostNode) -> Any:
         if "x" in DONE:
             raise KeyError("gone")
         return [step("x")]
@@ -427,10 +427,10 @@ def test_an_unknown_node_is_planned_when_its_turn_comes(tmp_path: Path) -> None:
     def edit(machine: Any) -> Any:
         return machine.write(str(place), "edited")
 
-    def makes(node: Node) -> Any:
+    def makes(node: HostNode) -> Any:
         return [] if place.exists() else [Op(make)()]
 
-    def edits(node: Node, world: Any) -> Any:
+    def edits(node: HostNode, world: Any) -> Any:
         return [Op(edit)()] if world.read(str(place)) != b"edited" else []
 
     kinds = types(kind("makes", makes), kind("edits", edits))
@@ -498,7 +498,7 @@ def test_cancelling_before_the_first_action_skips_everything() -> None:
 
 
 def test_a_node_is_triggered_only_by_a_real_change() -> None:
-    def restarting(node: Node, world: Any) -> Any:
+    def restarting(node: HostNode, world: Any) -> Any:
         return [step("restart")] if world.triggered_by and not world.acted else []
 
     kinds = dict(STEPPING, **types(kind("service", restarting)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Keyword, Node
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode, Keyword
 from statecfg.remote.graph.ops import Op, op
 from statecfg.remote.graph.results import error, ok
 from statecfg.remote.machine.memory import MemoryMachine
@@ -43,7 +43,7 @@ def half_done(machine: Machine) -> Any:
     return machine.run(["finish"], effect={"unknown": ["packages"]})
 
 
-def files(node: Node, world: Any) -> Any:
+def files(node: HostNode, world: Any) -> Any:
     stat = world.stat(node.attrs["path"])
     wanted = node.attrs.get("content", "new\n")
     return [] if stat and world.read(node.attrs["path"]) == wanted.encode() else [write(node.attrs["path"], wanted)]
@@ -69,7 +69,7 @@ def refuse() -> Any:
     raise CheckError("it can't be")
 
 
-def planned(*layers: list[Node], **options: Any) -> Any:
+def planned(*layers: list[HostNode], **options: Any) -> Any:
     machine = options.pop("machine", None) or MemoryMachine(
         {"/etc/conf": "old\n", "/etc/same": "old\n", "/srv": None},
         {"packages": {}, "units": {}},
@@ -258,7 +258,7 @@ def test_a_check_that_fails_skips_its_dependents_only(bad: str) -> None:
 def test_several_changes_of_a_field_are_shown_as_one() -> None:
     """The change shows the first old value and the last new value. A file that was made and removed is not shown."""
 
-    def check(node: Node) -> Any:
+    def check(node: HostNode) -> Any:
         return [
             write("/etc/conf", "one\n"),
             write("/etc/conf", "two\n", 0o600),
@@ -275,7 +275,7 @@ def test_several_changes_of_a_field_are_shown_as_one() -> None:
 
 
 def test_binary_content_has_no_diff() -> None:
-    def check(node: Node) -> Any:
+    def check(node: HostNode) -> Any:
         return [Op(lambda machine: machine.write("/etc/conf", b"\xff\x00"), "write")()]
 
     found, _ = plan(types(kind("a", check)), [[node("a")]], MemoryMachine({"/etc/conf": "old\n"}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from statecfg.remote.graph.model import Node, Unknown
+from statecfg.remote.graph.model import HostNode, Unknown
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.rebooting import TYPE, RebootingExecution
 from tests.host.remote.run.scenes import Journal, kind, plan, types
@@ -17,7 +17,7 @@ class Session:
     session: Any = None
 
 
-def decided_later(node: Node, nodes: Any, world: Any) -> list[Any]:
+def decided_later(node: HostNode, nodes: Any, world: Any) -> list[Any]:
     """Plan nothing, or nothing that is known."""
     if not getattr(world, "due", False):
         raise Unknown("a", "whether it changes is")
@@ -29,7 +29,7 @@ def test_shutdowns_after_a_reboot_that_turns_out_not_to_be_due() -> None:
     kinds = {**STEPPING, **types(kind(TYPE, decided_later))}
     layers = [
         [steps("a", "one", first="stop-a")],
-        [Node("reboot:x", TYPE, ["a"], {}, ["a"], position="play.yml:1")],
+        [HostNode("reboot:x", TYPE, ["a"], {}, ["a"], position="play.yml:1")],
         [steps("b", "two", requires=["reboot:x"], first="stop-b")],
     ]
     facets = Facets()

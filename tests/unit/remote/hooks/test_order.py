@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote.graph.model import Node
+from statecfg.remote.graph.model import HostNode
 from statecfg.remote.graph.on_failure import RULES
 from statecfg.remote.hooks.order import HookOrder
 from tests.each import each
@@ -39,6 +39,6 @@ def test_an_order_has_no_unknown_keys() -> None:
     ],
 )
 def test_a_hook_fires_for_the_selected_nodes(event: str, name: str, tags: list[str], fires: bool) -> None:
-    node = Node(name, "file", (), {})
+    node = HostNode(name, "file", (), {})
     node.options = {"tags": tags}
     assert HookOrder.from_json(ORDER).fires(event, node) is fires

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from statecfg.remote.graph.model import Action, Blob, Node
+from statecfg.remote.graph.model import Action, Blob, HostNode
 from statecfg.remote.graph.nodetype import node_type
 from statecfg.remote.graph.ops import op
 from statecfg.remote.machine.world import Machine, World
@@ -28,7 +28,7 @@ def t_lasting(path: str) -> None:
 
 
 @t_lasting.check
-def check_lasting(node: Node, world: World) -> list[Action]:
+def check_lasting(node: HostNode, world: World) -> list[Action]:
     return [] if world.stat(node.attrs["path"]) else [put(node.attrs["path"])]
 
 
@@ -43,15 +43,15 @@ def several_identities(attrs: dict[str, Any]) -> list[str]:
 
 
 @t_several.check
-def check_several(node: Node, world: World) -> list[Action]:
+def check_several(node: HostNode, world: World) -> list[Action]:
     return [put(path) for path in node.attrs["paths"] if world.stat(path) is None]
 
 
 @t_several.remember
-def remember_several(node: Node, world: World) -> dict[str, Any]:
+def remember_several(node: HostNode, world: World) -> dict[str, Any]:
     return {"new": [path for path in node.attrs["paths"] if world.stat(path) is None]}
 
 
 @t_several.undo
-def undo_several(node: Node, memory: dict[str, Any], world: World) -> list[Action]:
+def undo_several(node: HostNode, memory: dict[str, Any], world: World) -> list[Action]:
     return [take(path) for path in memory["new"] if world.stat(path) is not None]

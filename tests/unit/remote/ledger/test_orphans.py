@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from statecfg import resources
-from statecfg.remote.graph.model import Blob, Node
+from statecfg.remote.graph.model import Blob, HostNode
 from statecfg.remote.ledger.journal import Account
 from statecfg.remote.ledger.ledger import Ledger
 from statecfg.remote.ledger.orphans import Orphans, find_orphans, refusal
@@ -43,16 +43,16 @@ def enter(ledger: Ledger, *rows: Mapping[str, Any], playbook: str = "site") -> N
     ledger.end({"id": f"{playbook}{ledger.count()}", "mode": "apply", "who": "w", "playbook": playbook}, found, "ok")
 
 
-def node(name: str, kind: str = "file", **attrs: Any) -> Node:
-    return Node(name, kind, (), attrs, position="p:2")
+def node(name: str, kind: str = "file", **attrs: Any) -> HostNode:
+    return HostNode(name, kind, (), attrs, position="p:2")
 
 
-def look(ledger: Ledger, *nodes: Node, pruning: bool = True, **more: Any) -> Orphans:
+def look(ledger: Ledger, *nodes: HostNode, pruning: bool = True, **more: Any) -> Orphans:
     defined = {each.provides: each for each in nodes}
     return find_orphans(ledger, "site", ledger.resources("site"), defined, pruning, **more)
 
 
-def names(layers: Iterable[Iterable[Node]]) -> list[list[str]]:
+def names(layers: Iterable[Iterable[HostNode]]) -> list[list[str]]:
     return [[each.provides for each in layer] for layer in layers]
 
 
@@ -144,7 +144,7 @@ def test_removal_that_began_continues_without_pruning(ledger: Ledger) -> None:
 def test_rename_is_found_by_identities_with_masked_secrets(ledger: Ledger) -> None:
     enter(ledger, row("old", "path:/home/<secret who>"))
 
-    def recorded(found: Node) -> list[str]:
+    def recorded(found: HostNode) -> list[str]:
         return [item.replace("ann", "<secret who>") for item in identities(found)]
 
     assert list(look(ledger, node("new", path="/home/ann"), recorded_identities=recorded).renamed) == ["new"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from statecfg.remote.ledger.journal import Account
-from statecfg.remote.ledger.records import Debt, Definition, Orphan, Resource, recorded_name
+from statecfg.remote.ledger.records import Debt, Orphan, Resource, StoredDefinition, recorded_name
 
 LINE: dict[str, Any] = {
     "name": "conf", "type": "file", "module": "m", "claims": ["path:/conf"], "digest": "d", "state": "RESOLVED",
@@ -52,7 +52,7 @@ def test_owed_restart_restores_its_resource_without_a_node() -> None:
 
 
 def test_orphan_is_recorded_under_the_name_of_its_resource() -> None:
-    orphan = Orphan(Resource("conf", Definition("file", "m", {"path": "/old"})), "conf (the file /old)")
+    orphan = Orphan(Resource("conf", StoredDefinition("file", "m", {"path": "/old"})), "conf (the file /old)")
     assert (orphan.provides, recorded_name(orphan)) == ("conf (the file /old)", "conf")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from statecfg.remote.graph.model import Blob, Node
+from statecfg.remote.graph.model import Blob, HostNode
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.ledger import state
 from statecfg.remote.machine.redact import Redactor
@@ -48,12 +48,12 @@ def order(mode: str = Mode.APPLY, **secrets: str) -> Order:
     )
 
 
-def node(name: str, **options: Any) -> Node:
+def node(name: str, **options: Any) -> HostNode:
     attrs = {"name": name, "kind": "password", "reference": reference(name)}
-    return Node(f"generate:{name}", "generate", attrs=attrs, options=options)
+    return HostNode(f"generate:{name}", "generate", attrs=attrs, options=options)
 
 
-def made(tmp_path: Path, *nodes: Node, mode: str = Mode.APPLY) -> generated.Generated:
+def made(tmp_path: Path, *nodes: HostNode, mode: str = Mode.APPLY) -> generated.Generated:
     secrets = {one.attrs["name"]: one.attrs["reference"] for one in nodes}
     return generated.Generated(str(tmp_path), order(mode, **secrets), [list(nodes)])
 
@@ -95,7 +95,7 @@ def test_removing_run_makes_no_value(tmp_path: Path) -> None:
 
 
 def test_type_of_the_project_with_the_same_name_is_left_alone(tmp_path: Path) -> None:
-    own = Node("generate:x", "generate", attrs={"name": "x"})
+    own = HostNode("generate:x", "generate", attrs={"name": "x"})
     assert generated.Generated(str(tmp_path), order(), [[own]]).nodes == [] and own.attrs == {"name": "x"}
 
 

@@ -9,7 +9,7 @@ import pytest
 from statecfg.remote.graph import model
 from statecfg.remote.graph.model import Blob, CheckError, HostNode, Unknown
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger.records import Definition, Resource
+from statecfg.remote.ledger.records import Resource, StoredDefinition
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.redact import Redactor
 from statecfg.remote.run import values
@@ -37,7 +37,7 @@ def planner(source: HostNode, said: str | None = None, recorded: str | None = No
         made.current.said[name] = {"stdout": said}
     if recorded is not None:
         memory = {"$said": {"stdout": recorded}}
-        made.current.recorded = {name: Resource(name, Definition("command", "", {}), memory=memory)}
+        made.current.recorded = {name: Resource(name, StoredDefinition("command", "", {}), memory=memory)}
     return made
 
 
