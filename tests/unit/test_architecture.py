@@ -378,6 +378,16 @@ def test_a_class_has_few_attributes() -> None:
     assert not large, f"a class has at most {MOST_ATTRIBUTES} attributes"
 
 
+def test_each_class_has_a_name_of_its_own() -> None:
+    """One name has one meaning. This includes private classes, and classes in functions and under `TYPE_CHECKING`."""
+    found: dict[str, list[str]] = {}
+    for path in FILES:
+        for node in nodes(path, ast.ClassDef):
+            found.setdefault(node.name, []).append(f"{shown(path)}:{node.lineno}")
+    assert len(found) > 900
+    assert {name: classes for name, classes in found.items() if len(classes) > 1} == {}
+
+
 def test_one_function_asks_what_a_misspelled_name_means() -> None:
     asking = {shown(path) for path in FILES if re.search(r"(?i)did you mean [`{%]", path.read_text())}
     assert asking == {"problems/suggestions.py", "remote/graph/suggestions.py"}
