@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from statecfg.playbook.service_options import ServiceOption
 from statecfg.problems import positions
+from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import SourceLocation
 
 TIMEOUT = 600.0  # seconds; the default time limit for a hook of a charm
@@ -34,19 +35,19 @@ class Service:
     name: str
     hosts: str
     charm: Path | None = None
-    schema: Mapping[str, ServiceOption] = field(default_factory=lambda: NOTHING)
-    settings: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    schema: Mapping[str, ServiceOption] = dataclasses.field(default_factory=lambda: NOTHING)
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=lambda: NOTHING)
     timeout: float = TIMEOUT
     playbook: Path | None = None
     position: SourceLocation = positions.NOWHERE
-    locations: Mapping[str, SourceLocation] = field(default_factory=lambda: NOTHING)
+    locations: Mapping[str, SourceLocation] = dataclasses.field(default_factory=lambda: NOTHING)
 
     def location_of(self, part: str) -> SourceLocation:
         """Return the source location of a part; that of the service if the part's location is unknown."""
         return self.locations.get(part, self.position)
 
 
-@dataclass(frozen=True, order=True)
+@dataclasses.dataclass(frozen=True, order=True)
 class Endpoint:
     """One end of a relation: a service and its name for the relation, written as `web:db`."""
 

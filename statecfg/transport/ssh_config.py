@@ -7,6 +7,7 @@ ignored with a warning: `exec` runs programs, and the other criteria need inform
 
 from __future__ import annotations
 
+import dataclasses
 import fnmatch
 import functools
 import getpass
@@ -16,8 +17,8 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.errors import StatecfgError
 
 MAX_INCLUDE_DEPTH = 16
@@ -77,7 +78,7 @@ class SshConfigCondition:
         return not self.skipped and matches(self.patterns, facts[self.subject]) != self.negated
 
 
-@dataclass
+@dataclasses.dataclass
 class HostConfig:
     """The settings of one host.
 
@@ -86,9 +87,9 @@ class HostConfig:
     """
 
     original_name: str
-    values: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    identity_files: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+    values: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    identity_files: list[str] = dataclasses.field(default_factory=list)
+    warnings: list[str] = dataclasses.field(default_factory=list)
 
     def get(self, word: str) -> str | None:
         """Return the first value of a word, or None."""
