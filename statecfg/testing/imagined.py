@@ -10,7 +10,7 @@ from typing import Any
 
 from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.model import Blob
-from statecfg.remote.machine.memory import InMemory, Nothing
+from statecfg.remote.machine.memory import Nothing
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.world import Probe
 from statecfg.resources.shared.systemd import unit_name
@@ -80,8 +80,17 @@ class ImaginedHost:
         return machine
 
 
-class ImaginedMachine(InMemory):
-    """The machine of an imagined host, and the plans on top of it."""
+class ImaginedMachine(Planned):
+    """The machine of an imagined host, on which everything runs as root, and the plans on top of it.
+
+    :param base: the state below it
+    """
+
+    def __init__(self, base: Any) -> None:
+        super().__init__(base, root=True)
+
+    def _me(self) -> Any:
+        return "root", "root"
 
     def target(self, path: str) -> str:
         """Return the target of the link at a canonical path, for a plan on top of this machine."""

@@ -107,7 +107,15 @@ if TYPE_CHECKING:
 
 else:
 
-    def op(function=None, *, name=None, mutex=None, batch=None, quick=None, turn=None):  # noqa: ANN001, ANN201  # see above
+    def op(
+        function: Any = None,
+        *,
+        name: Any = None,
+        mutex: Any = None,
+        batch: Any = None,
+        quick: Any = None,
+        turn: Any = None,
+    ) -> Any:
         """Make a function an op: `@op`, or `@op(mutex="apt", batch="packages")`.
 
         The function's first parameter is the machine. It returns an action result. All writing methods of a machine

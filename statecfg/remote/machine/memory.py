@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from statecfg.remote.graph.above import above
@@ -10,15 +9,6 @@ from statecfg.remote.graph.model import Blob
 from statecfg.remote.machine.paths import normal
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.world import Entries, Fields, Probe, Stat
-
-
-def _former_name(stat: Stat) -> str:
-    warnings.warn("Stat.kind is now Stat.file_type", FutureWarning, stacklevel=2)
-    return stat.file_type
-
-
-# Tests of node types load this module, and hosts don't: no user would see a warning there.
-setattr(Stat, "kind", property(_former_name))  # noqa: B010  # mypy refuses to assign to a property
 
 
 class Nothing:
@@ -65,28 +55,7 @@ class Nothing:
         return self.probes.get(" ".join(argv), Probe(127, b"", b"no such program in memory"))
 
 
-class InMemory(Planned):
-    """A machine in memory, on which everything runs as root. It warns of former names, which real hosts don't.
-
-    :param base: the state below it
-    """
-
-    def __init__(self, base: Any) -> None:
-        Planned.__init__(self, base, root=True)
-
-    def _me(self) -> Any:
-        return "root", "root"
-
-    def settled(self, path: str) -> bool:
-        above.renamed("World.settled", "World.is_known")
-        return self.is_known(path)
-
-    def table(self, name: str) -> Entries:
-        above.renamed("World.table", "World.facet")
-        return self.facet(name)
-
-
-class MemoryMachine(InMemory):
+class MemoryMachine(Planned):
     """A machine in memory, for tests of node types.
 
     :param files: path → content, or None for a directory; parent directories are created
@@ -104,7 +73,7 @@ class MemoryMachine(InMemory):
     ) -> None:
         if tables is not None:
             above.renamed("MemoryMachine(tables=…)", "MemoryMachine(facets=…)")
-        InMemory.__init__(self, Nothing(facets or tables, probes))
+        Planned.__init__(self, Nothing(facets or tables, probes), root=True)
         for path, content in (files or {}).items():
             parent = normal(path).rsplit("/", 1)[0]
             if content is None:
@@ -113,3 +82,6 @@ class MemoryMachine(InMemory):
                 if parent:
                     self.mkdir(parent, parents=True)
                 self.write(path, Blob.of(content))
+
+    def _me(self) -> Any:
+        return "root", "root"

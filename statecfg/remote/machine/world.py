@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
+from statecfg.remote.graph.above import above
 from statecfg.remote.graph.model import Blob, HostNode
 from statecfg.remote.graph.results import Result
 
@@ -51,6 +52,7 @@ class Stat:
     @property
     def kind(self) -> str:
         """`file_type`. Node types written for 0.3 read this name, which will be removed in 1.0."""
+        above.renamed("Stat.kind", "Stat.file_type")
         return self.file_type
 
     def copy(self) -> Stat:
@@ -118,6 +120,7 @@ class World:
 
     def settled(self, path: str) -> bool:
         """Return `is_known(path)`. Node types written for 0.3 call this name, which will be removed in 1.0."""
+        above.renamed("World.settled", "World.is_known")
         return self.is_known(path)
 
     def apparent(self, path: str) -> Optional[Stat]:
@@ -164,6 +167,7 @@ class World:
 
     def table(self, name: str) -> Entries:
         """Return `facet(name)`. Node types written for 0.3 call this name, which will be removed in 1.0."""
+        above.renamed("World.table", "World.facet")
         return self.facet(name)
 
     def probe(

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from statecfg.problems import former_names
 from statecfg.remote.machine import accounts
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.planned import Planned
@@ -116,7 +117,8 @@ def test_write_replaces_a_link_by_a_file(host: Setting) -> None:
     assert host.machine.read(host.at("target")) == b"left alone"
 
 
-def test_file_type_has_its_former_name_with_a_warning(host: Setting) -> None:
+def test_file_type_has_its_former_name_with_a_warning(host: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(former_names, "_warned", set())
     with pytest.warns(FutureWarning, match="Stat.kind is now Stat.file_type"):
         assert host.machine.stat(host.top).kind == "directory"
 
