@@ -133,14 +133,12 @@ _HOMES = {
 # Names until 0.3.
 _RENAMED = {"Place": "SourceLocation", "table": "facet"}
 
-__all__ = list(_HOMES)
+__all__ = [*_HOMES, *_RENAMED]
 
 
 def __getattr__(name: str) -> Any:
     if name in _RENAMED:
-        import warnings
-
-        warnings.warn(f"statecfg.{name} is now statecfg.{_RENAMED[name]}", FutureWarning, stacklevel=2)
+        _renamed(f"statecfg.{name}", f"statecfg.{_RENAMED[name]}")
         return getattr(import_module(__name__), _RENAMED[name])
     home = _HOMES.get(name)
     if home is None:
@@ -197,7 +195,7 @@ def _report_twice(names: Iterable[str], directory: str) -> None:
 def _renamed(former: str, name: str) -> None:
     from statecfg.problems.former_names import warn_of_former
 
-    warn_of_former(former, name)
+    warn_of_former(former, name, depth=2)
 
 
 _above.this_machine = _this_machine

@@ -6,10 +6,9 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, TextIO
 
-from statecfg.cli.output_files import Unwritten, into_file
+from statecfg.cli.output_files import Unwritten, into_file, replaced
 from statecfg.remote.machine import durable
 from statecfg.run.report_model import HostData, Report
 from statecfg.views import as_json
@@ -31,11 +30,11 @@ class ReportFile:
 
     def begin(self, head: Mapping[str, Any]) -> None:
         """Create the temporary file, and begin the document. If the file can't be created, `end` writes all."""
-        path = Path(self._name)
-        if self._document is None and (path.is_file() or not path.exists()):
-            path = path.resolve()
+        path = replaced(self._name)
+        if self._document is None and path is not None:
+            folder, name = os.path.split(path)
             with contextlib.suppress(OSError):  # `end` reports it
-                handle, self._part = tempfile.mkstemp(".part", f"{path.name}.", path.parent)
+                handle, self._part = tempfile.mkstemp(".part", f"{name}.", folder)
                 self._stream = os.fdopen(handle, "w", encoding="utf-8")
                 self._document = JsonDocument(self._stream)
         if self._document is not None:
@@ -55,7 +54,7 @@ class ReportFile:
         if self._document is None or self._stream is None:
             into_file(self._name, as_json.pieces(report))
             return
-        path = str(Path(self._name).resolve())
+        path = os.path.realpath(self._name)
         try:
             with self._stream:
                 self._document.end(report)

@@ -90,10 +90,11 @@ code of users lets them pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from typing import Any
 
-from statecfg.problems import tokens
+from statecfg.problems import former_names, tokens
 from statecfg.problems.codes import CODES
 from statecfg.problems.frozen import dataclass
 from statecfg.problems.positions import SourceLocation
@@ -140,15 +141,28 @@ class Problem:
     @property
     def places(self) -> tuple[SourceLocation, ...]:
         """`locations`, under its name until 0.3, which will be removed in 1.0."""
-        import warnings
-
-        warnings.warn("Problem.places is now Problem.locations", FutureWarning, stacklevel=2)
+        former_names.warn_of_former("Problem.places", "Problem.locations")
         return self.locations
 
     def __str__(self) -> str:
         text = f"error[{self.code}]: {self.summary}: {self.detail}"
         text += "".join(f"\n  --> {location}" for location in self.locations)
         return text + (f"\n  help: {self.help}" if self.help else "")
+
+
+def _with_places(init: Callable[..., None]) -> Callable[..., None]:
+    """Return an `__init__` that accepts `places`, the name of `locations` until 0.3."""
+
+    def accepting(self: Problem, *args: Any, places: tuple[SourceLocation, ...] | None = None, **fields: Any) -> None:
+        if places is not None:
+            former_names.warn_of_former("places of Problem", "locations")
+            fields["locations"] = places
+        init(self, *args, **fields)
+
+    return accepting
+
+
+setattr(Problem, "__init__", _with_places(Problem.__init__))  # noqa: B010  # mypy refuses to assign to a method
 
 
 class InvalidInput(StatecfgError):

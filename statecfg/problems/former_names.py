@@ -8,9 +8,18 @@ import warnings
 _warned: set[tuple[str, str]] = set()
 
 
-def warn_of_former(former: str, name: str) -> None:
-    """Warn that a file uses a former name. What the file calls must call `above.renamed`, which calls this."""
-    frame = sys._getframe(3)
+def warn_of_former(former: str, name: str, depth: int = 1) -> None:
+    """Warn that a file uses a former name.
+
+    :param depth: the number of functions between this one and the file
+    """
+    frame = sys._getframe(depth + 1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("importlib"):
+        frame = frame.f_back  # an import looks for the name itself, before the file does
+    import linecache  # takes time to import
+
+    if "import *" in linecache.getline(frame.f_code.co_filename, frame.f_lineno):
+        return  # the file may not use the name
     warn_at(former, name, frame.f_code.co_filename, frame.f_lineno)
 
 

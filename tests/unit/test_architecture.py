@@ -67,7 +67,6 @@ HOMES = {
 COMPUTED = {
     "__init__.py": "the public names load their modules on first use",
     "dialects/host_source.py": "finds the directory of a user's package",
-    "hooks/__init__.py": "names of modules until 0.3 load the moved modules",
     "playbook/user_code.py": "looks at what a user's code could not import",
     "remote/facts/__init__.py": "each fact loads its own module of this room",
     "remote/graph/sha256.py": "a module of Python, whose name depends on its version",

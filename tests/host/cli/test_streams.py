@@ -142,3 +142,32 @@ def test_the_report_of_a_plan_reaches_its_file_as_hosts_finish(tmp_path: Path) -
             assert list(json.loads((tmp_path / "report.json").read_text())["hosts"]) == ["one", "two"]
             assert (tmp_path / "report.json").stat().st_mode & 0o777 == 0o644
             (tmp_path / "report.json").unlink()
+
+
+def test_a_report_follows_what_standard_output_contains(tmp_path: Path) -> None:
+    """/dev/stdout may be a regular file, which other programs write to as well."""
+    (tmp_path / "site.yml").write_text(f"hosts: '@local'\nresources:\n  - file: {tmp_path}/made\n    content: x\n")
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "STATECFG_STATE_DIR": str(tmp_path / "ledger")}
+    for redirection in (">", ">>"):
+        start = f"{sys.executable} -m statecfg plan site.yml --json-into /dev/stdout"
+        script = f"{{ echo before; {start}; echo after; }} {redirection} log"
+        subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, check=True, timeout=60, stderr=subprocess.PIPE)
+    text = (tmp_path / "log").read_text()
+    assert [text.count(part) for part in ("before\n", "after\n", '"format": 1')] == [2, 2, 2], text
+
+
+def test_files_that_can_not_be_written_are_refused_before_the_run(tmp_path: Path) -> None:
+    (tmp_path / "site.yml").write_text(f"hosts: '@local'\nresources:\n  - file: {tmp_path}/made\n    content: x\n")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "lost").symlink_to(tmp_path / "nowhere/report.json")
+    (tmp_path / "folder").mkdir()
+    for name, why in (
+        ("loop", "Too many levels of symbolic links"),
+        ("lost", f"directory {tmp_path}/nowhere does not exist"),
+        ("site.yml/report.json", "Not a directory"),
+        ("folder", "is a directory"),
+        ("x" * 300, "File name too long"),
+    ):
+        ran = statecfg("apply", "site.yml", "--yes", "--json-into", name, cwd=tmp_path, code=5)
+        assert why in ran.err, ran.err
+        assert not (tmp_path / "made").exists()

@@ -81,11 +81,42 @@ def test_a_former_public_name_gives_the_same_class() -> None:
     assert "<string>:1: FutureWarning: statecfg.Place is now statecfg.SourceLocation" in done.stderr
 
 
-def test_a_former_documented_name_imports_the_new_module() -> None:
-    code = "from statecfg.hooks import http_hooks; from statecfg.hooks.http import calls; assert http_hooks is calls"
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from statecfg.hooks import http_hooks; call = http_hooks.call",
+        "import statecfg.hooks.http_hooks; call = statecfg.hooks.http_hooks.call",
+        "from statecfg.hooks.http_hooks import call",
+    ],
+)
+def test_a_former_documented_module_has_the_names_of_the_new_one(code: str) -> None:
+    code += "; from statecfg.hooks.http import calls; assert call is calls.call"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stderr.count("FutureWarning") == 1
     assert "<string>:1: FutureWarning: statecfg.hooks.http_hooks is now statecfg.hooks.http.calls" in done.stderr
+
+
+def test_a_file_is_warned_once_of_each_former_name(tmp_path: Path) -> None:
+    (tmp_path / "user.py").write_text(
+        "import statecfg\nfrom statecfg import Place, table\n\n@statecfg.table('one')\ndef one(host): return {}\n"
+        "statecfg.Place\nproblem = statecfg.Problem('SC0101', 's', 'd', places=(Place('f', 1),))\n"
+        "assert problem.places == problem.places == (statecfg.SourceLocation('f', 1),)\n"
+    )
+    done = subprocess.run([sys.executable, "user.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    warned = re.findall(r"user.py:(\d+): FutureWarning: (.*) is now (.*)\. The former name will", done.stderr)
+    assert warned == [
+        ("2", "statecfg.Place", "statecfg.SourceLocation"),
+        ("2", "statecfg.table", "statecfg.facet"),
+        ("7", "places of Problem", "locations"),
+        ("8", "Problem.places", "Problem.locations"),
+    ]
+
+
+def test_an_import_of_all_names_contains_the_former_ones_without_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "user.py").write_text("from statecfg import *\nassert Place is SourceLocation and table is facet\n")
+    done = subprocess.run([sys.executable, "user.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_node_type_written_for_0_3_loads_with_warnings(tmp_path: Path) -> None:
