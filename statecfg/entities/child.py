@@ -14,6 +14,10 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+# Not in the thread that needs them: imports of several threads at once can end in a deadlock.
+from statecfg.entities.processes import MARK
+from statecfg.remote.machine.process import kill_marked
+
 if TYPE_CHECKING:
     from statecfg.entities import functions, playbooks
     from statecfg.entities.invocation import Update
@@ -55,9 +59,6 @@ def _result(
 
 def _end_with(stream: BinaryIO) -> None:
     """When a stream ends, kill this process, its group, and all marked processes that left the group."""
-    from statecfg.entities.processes import MARK
-    from statecfg.remote.machine.process import kill_marked
-
     while stream.read(1):
         continue
     kill_marked(MARK, os.environ[MARK], signal.SIGKILL, os.getpid())
