@@ -94,11 +94,12 @@ def into_file(name: str, content: str | bytes | Iterable[str]) -> None:
     """
     texts = [content] if isinstance(content, str) else content
     pieces = [texts] if isinstance(texts, bytes) else (text.encode() for text in texts)
-    path, descriptor = replaced(name), _descriptor(name)
+    path = replaced(name)
     try:
         if path is not None:
             durable.replace(path, pieces, 0o666)
             return
+        descriptor = _descriptor(name)
         # What is written to /dev/stdout follows what was written before, also if stdout is a regular file.
         sys.stdout.flush()
         with open(name, "wb") if descriptor is None else os.fdopen(os.dup(descriptor), "wb") as stream:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
@@ -24,7 +23,7 @@ class ReportFile:
     at_once = False
 
     def __init__(self, name: str) -> None:
-        self._name, self._part = name, ""
+        self._name, self._path, self._part = name, "", ""
         self._stream: TextIO | None = None
         self._document: JsonDocument | None = None
 
@@ -32,9 +31,10 @@ class ReportFile:
         """Create the temporary file, and begin the document. If the file can't be created, `end` writes all."""
         path = replaced(self._name)
         if self._document is None and path is not None:
-            folder, name = os.path.split(path)
+            part = f"{path}.{os.getpid()}.part"
             with contextlib.suppress(OSError):  # `end` reports it
-                handle, self._part = tempfile.mkstemp(".part", f"{name}.", folder)
+                handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666)
+                self._path, self._part = path, part
                 self._stream = os.fdopen(handle, "w", encoding="utf-8")
                 self._document = JsonDocument(self._stream)
         if self._document is not None:
@@ -54,15 +54,13 @@ class ReportFile:
         if self._document is None or self._stream is None:
             into_file(self._name, as_json.pieces(report))
             return
-        path = os.path.realpath(self._name)
         try:
             with self._stream:
                 self._document.end(report)
                 os.fsync(self._stream.fileno())
-            os.chmod(self._part, 0o666 & ~_umask())
-            os.replace(self._part, path)
+            os.replace(self._part, self._path)
             self._part = ""
-            durable.sync(os.path.dirname(path))
+            durable.sync(os.path.dirname(self._path))
         except OSError as problem:
             raise Unwritten(f"{self._name}: {problem.strerror}") from problem
 
@@ -71,10 +69,3 @@ class ReportFile:
         if self._part:
             with contextlib.suppress(OSError):
                 os.unlink(self._part)
-
-
-def _umask() -> int:
-    """Return the umask of this process. Only setting it shows it; no other thread creates files at the end of a run."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask

@@ -40,7 +40,7 @@ class Streamed:
         self.began = time.time()
         self._work, self._redactor, self._events, self._options = work, redactor, events, options
         self._lock = threading.Lock()
-        self._later = list(streams)  # those that have not begun
+        self._later = list(streams)  # streams that have not begun
         self._begun: list[HostStream] = []
         self._early: list[tuple[str, HostData]] = []  # hosts that finish before all streams have begun
         self._begin([stream for stream in streams if stream.at_once])
@@ -60,7 +60,7 @@ class Streamed:
                 self._begun.append(stream)
                 early = list(self._early)
             for name, report in early:
-                self._write(stream, name, report)
+                self._write([stream], name, report)
 
     def finished(self, name: str, report: HostData) -> None:
         """Write a host to the streams that have begun, and keep it for the others."""
@@ -68,10 +68,10 @@ class Streamed:
             begun = list(self._begun)
             if self._later:
                 self._early.append((name, report))
-        for stream in begun:
-            self._write(stream, name, report)
+        if begun:
+            self._write(begun, name, report)
 
-    def _write(self, stream: HostStream, name: str, finished: HostData) -> None:
+    def _write(self, streams: Sequence[HostStream], name: str, finished: HostData) -> None:
         from statecfg.cli import known_facts
 
         report: Any = {"hosts": {name: finished}}
@@ -80,7 +80,9 @@ class Streamed:
         later = self._events is not None and self._events.waits_for_hooks(name)
         if self._events is not None:
             hook_failure.add_called(host, name, self._options.mode, self._events)
-        stream.host(name, lambda: self._masked(name, host), not later and not _may_change(host, self._options))
+        final = not later and not _may_change(host, self._options)
+        for stream in streams:
+            stream.host(name, lambda: self._masked(name, host), final)
 
     def _masked(self, name: str, host: Any) -> HostData:
         masked: HostData = self._redactor.report({"hosts": {name: host}})["hosts"][name]
