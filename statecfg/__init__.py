@@ -138,7 +138,9 @@ __all__ = [*_HOMES, *_RENAMED]
 
 def __getattr__(name: str) -> Any:
     if name in _RENAMED:
-        _renamed(f"statecfg.{name}", f"statecfg.{_RENAMED[name]}")
+        from statecfg.problems.former_names import warn_of_former_export
+
+        warn_of_former_export(f"statecfg.{name}", f"statecfg.{_RENAMED[name]}")
         return getattr(import_module(__name__), _RENAMED[name])
     home = _HOMES.get(name)
     if home is None:

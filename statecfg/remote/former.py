@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.above import above
-
 # Each of these modules has the names that it had in 0.3.0, wherever they are now.
 MOVED = {
     "memory": "machine.memory",
@@ -15,16 +13,11 @@ MOVED = {
 }
 
 
-def warn(name: str, elsewhere: str = "") -> None:
-    """Tell the user that a module has a new name, where it is imported.
+def new_name(name: str, elsewhere: str = "") -> str:
+    """Return the present name of a module, for `above.renamed`.
 
     :param name: the full name until 0.3
-    :param elsewhere: a sentence about those of its names that the new module lacks
+    :param elsewhere: sentences about those of its names that the present module lacks, without the last period
     """
-    if not hasattr(above, "declare"):
-        return  # on a host, where no user would see it
-    import warnings
-
     package, _, former = name.rpartition(".")
-    text = "%s is now %s.%s. %sThe former name will be removed in 1.0."
-    warnings.warn(text % (name, package, MOVED[former], elsewhere and elsewhere + " "), FutureWarning, stacklevel=3)
+    return f"{package}.{MOVED[former]}{elsewhere and '. ' + elsewhere}"

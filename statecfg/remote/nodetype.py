@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from statecfg.remote.former import warn
+from statecfg.remote.former import new_name
+from statecfg.remote.graph.above import above
 from statecfg.remote.graph.nodetype import *  # noqa: F403  # all of its names
 from statecfg.remote.graph.nodetype import FACETS as TABLES  # noqa: F401  # users may import it
 from statecfg.remote.graph.nodetype import Facet as Table  # noqa: F401  # as above
@@ -12,4 +13,4 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:  # as in 0.3; otherwise, hosts would get its module
     from statecfg.remote.graph.values import NodeOptions as NodeOptions
 
-warn(__name__, "Its TABLES, Table and table are FACETS, Facet and facet.")
+above.renamed(__name__, new_name(__name__, "Its TABLES, Table and table are FACETS, Facet and facet"))

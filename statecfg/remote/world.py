@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from statecfg.remote.former import warn
+from statecfg.remote.former import new_name
+from statecfg.remote.graph.above import above
 from statecfg.remote.machine.world import *  # noqa: F403  # all of its names
 
-warn(__name__)
+above.renamed(__name__, new_name(__name__))
