@@ -67,7 +67,7 @@ def problem(text: str) -> str:
         if not bare or bare.startswith("#") or re.match(r"@include\s+\S+\s*\Z", bare):
             continue
         if bare.endswith("\\"):
-            return f"line {number} goes on in the next one; write it as one line"
+            return f"line {number} continues on the next line; write it as one line"
         entry = parsed(line)
         if entry is None or entry[0] not in TYPES or not _valid(entry[1]):
             return f"line {number} is not a line of PAM: {bare}"

@@ -60,7 +60,7 @@ def parse(text: str) -> Sealed | SecretFailure:
         parts = [binascii.unhexlify(part) for part in binascii.unhexlify("".join("".join(lines).split())).split(b"\n")]
         salt, digest, data = parts
     except ValueError:  # `binascii.Error` is one
-        return SecretFailure("is damaged: its lines after the header are not those that ansible-vault writes", HELP)
+        return SecretFailure("is damaged: the lines after its header are not in the format of ansible-vault", HELP)
     return Sealed(label or DEFAULT, salt, digest, data)
 
 
