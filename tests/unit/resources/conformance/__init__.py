@@ -1,0 +1,1 @@
+"""Tests that all node types pass, generated from their cases."""
