@@ -317,8 +317,8 @@ def test_the_page_for_contributors_names_the_size_limits() -> None:
     assert all(limit in page for limit in (row, f"{MOST_ATTRIBUTES} attributes"))
 
 
-# Size limits in bytes: of the core that every host gets, and of the core with these ten node types. `script/bench` shows
-# what the size costs: the first contact with a host.
+# Size limits in bytes: of the core that every host gets, and of the core with these ten node types. `script/bench`
+# shows what the size costs: the first contact with a host.
 LARGEST_CORE, LARGEST_BUNDLE = 90_000, 130_000
 TEN = ["command", "directory", "file", "group", "line_in_file", "package", "process", "service", "symlink", "user"]
 
