@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import BaseLoader, TemplateError, TemplateNotFound, TemplateSyntaxError, nodes
 from jinja2.environment import Template as Compiled
@@ -100,9 +100,10 @@ def render_file(
     :raises InvalidInput: the template is wrong or fails; the problem has the line of the template and `location`
     """
     folders = [str(path.parent), *([more] if more else []), *([str(base / "templates")] if base else [])]
+    places = _Places(tuple(folders), _roots(path, base, more))
     with _explained_at(location, False, variables):
         render = _of_ansible if style else _of_file
-        text = render(path, tuple(folders), variables)
+        text = render(path, places, variables)
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
@@ -111,36 +112,63 @@ def render_file(
         return text
 
 
-def _of_file(path: Path, folders: tuple[str, ...], variables: Mapping[str, Any]) -> str:
-    return _as_text(_text(_environment(folders).get_template(path.name), variables))
+class _Places(NamedTuple):
+    """Where templates are.
+
+    :param folders: the directories to search
+    :param roots: the directories, without links, that contain all templates
+    """
+
+    folders: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
 
 
-def _of_ansible(path: Path, folders: tuple[str, ...], variables: Mapping[str, Any]) -> str:
+def _roots(path: Path, base: Path | None, more: str) -> tuple[str, ...]:
+    """Return the directories that templates can't leave: the project, the role, and that of a template elsewhere."""
+    real = os.path.realpath(path)
+    roots = [os.path.realpath(root) for root in (base, os.path.dirname(more)) if root]
+    if not _inside(real, roots):
+        roots += [os.path.dirname(real), os.path.realpath(path.parent)]
+    return tuple(roots)
+
+
+def _inside(real: str, roots: Iterable[str]) -> bool:
+    return any(real.startswith(os.path.join(root, "")) for root in roots)
+
+
+def _of_file(path: Path, places: _Places, variables: Mapping[str, Any]) -> str:
+    return _as_text(_text(_environment(places).get_template(path.name), variables))
+
+
+def _of_ansible(path: Path, places: _Places, variables: Mapping[str, Any]) -> str:
     source = _read(str(path))
     try:
         settings = ansible.settings(source)
     except Refused as wrong:
         raise InvalidInput([problem("SC0322", wrong.detail, wrong.help, SourceLocation(str(path), 1))]) from None
-    template = _environment(folders, ansible.STYLE, settings).get_template(path.name)
+    template = _environment(places, ansible.STYLE, settings).get_template(path.name)
     return ansible.ended(_as_text(_text(template, variables)), source)
 
 
 class _TemplateFiles(BaseLoader):
-    """Loads templates from a few directories, and never from outside them.
+    """Loads templates from a few directories. A link in them can't lead to a file elsewhere.
 
     :param settings: the settings of Ansible's templates, whose first line may name them; None for other templates
     """
 
-    def __init__(self, folders: tuple[str, ...], settings: Mapping[str, Any] | None) -> None:
-        self.folders, self.settings = folders, settings
+    def __init__(self, places: _Places, settings: Mapping[str, Any] | None) -> None:
+        self.places, self.settings = places, settings
 
     def get_source(self, environment: Any, template: str) -> tuple[str, str, Callable[[], bool]]:
         parts = template.split("/")
         if not template or os.path.isabs(template) or ".." in parts or "\0" in template:
             raise Refused(f"template {template!r} is outside the project", "write its path relative to templates/")
-        for folder in self.folders:
+        for folder in self.places.folders:
             path = os.path.join(folder, *parts)
             if os.path.isfile(path):
+                real = os.path.realpath(path)
+                if not _inside(real, self.places.roots):
+                    raise Refused(f"template {template!r} is {real}, outside the project", "copy it into templates/")
                 text = _read(path)
                 inputs.note("template", path, text.encode())
                 if self.settings is not None:
@@ -149,17 +177,17 @@ class _TemplateFiles(BaseLoader):
         raise TemplateNotFound(template)
 
 
-def _unchanged(path: str, version: tuple[int, int] | None) -> bool:
+def _unchanged(path: str, version: tuple[int, ...] | None) -> bool:
     inputs.note("template", path)  # Jinja2 uses the template that it compiled earlier
     return _version(path) == version
 
 
-def _version(path: str) -> tuple[int, int] | None:
+def _version(path: str) -> tuple[int, ...] | None:
     try:
         status = os.stat(path)
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_dev
 
 
 def _read(path: str) -> str:
@@ -181,9 +209,12 @@ def _read(path: str) -> str:
         raise InvalidInput([problem("SC0313", detail, "save the file as UTF-8", SourceLocation(path, line))]) from None
 
 
+_NOWHERE = _Places()
+
+
 @lru_cache(maxsize=64)
-def _environment(folders: tuple[str, ...] = (), style: str = "", settings: tuple[tuple[str, Any], ...] = ()) -> Sandbox:
-    return Sandbox(_TemplateFiles(folders, dict(settings) if style else None), style, dict(settings))
+def _environment(places: _Places = _NOWHERE, style: str = "", settings: tuple[tuple[str, Any], ...] = ()) -> Sandbox:
+    return Sandbox(_TemplateFiles(places, dict(settings) if style else None), style, dict(settings))
 
 
 @lru_cache(maxsize=4096)

@@ -9,6 +9,7 @@ from typing import Any
 
 from jinja2 import nodes, runtime, visitor
 from jinja2.exceptions import UndefinedError
+from jinja2.lexer import Lexer
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
@@ -22,6 +23,7 @@ from statecfg.remote.graph.errors import StatecfgError
 from statecfg.templates import ansible
 from statecfg.templates.filters import FILTERS, TESTS
 from statecfg.templates.filters.limits import BUDGET, SIZE, Refused, TooMuch
+from statecfg.templates.layout import LineLexer
 
 BITS = 100_000
 NO_SETTINGS: Mapping[str, Any] = {}
@@ -110,7 +112,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset(("+", "*", "**", "%"))
 
     def __init__(self, loader: Any = None, style: str = "", settings: Mapping[str, Any] = NO_SETTINGS) -> None:
-        whitespace = {"keep_trailing_newline": True, "trim_blocks": True, "lstrip_blocks": True}
+        # Jinja2's own rules for lines are those of Ansible; `LineLexer` has ours.
+        whitespace = {"keep_trailing_newline": True, "trim_blocks": bool(style), "lstrip_blocks": False}
         super().__init__(
             undefined=Undefined,
             loader=loader,
@@ -120,10 +123,16 @@ class Sandbox(ImmutableSandboxedEnvironment):
             **{**whitespace, **settings},
         )
         self.style = style
+        self._layout = None if style else LineLexer(self)
         filters = {**self.filters, **FILTERS}
         self.filters = {name: _guarded(name, function) for name, function in filters.items() if name not in _RANDOM}
         self.tests = {name: _tested(name, test) for name, test in {**self.tests, **TESTS}.items()}
         self.globals.pop("lipsum", None)
+
+    @property
+    def lexer(self) -> Lexer:
+        """The lexer of templates."""
+        return self._layout or super().lexer
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         return self.limited(super()._parse(source, name, filename))  # type: ignore[no-any-return]  # Jinja does not annotate it
