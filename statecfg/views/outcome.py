@@ -199,7 +199,7 @@ def _action(action: Action) -> Iterator[Line]:
         yield make(("      · not attempted: ", "skip"), action_text(action), hang=8)
         return
     style: Style = "remove" if status == ActionStatus.ERROR else "unknown"
-    word = "failed: " if status == ActionStatus.ERROR else "started, with unknown result: "
+    word = "failed: " if status == ActionStatus.ERROR else "result unknown: "
     yield make(("      ✗ ", style), (word, style), action_text(action), hang=8)
     for text in safe.block(str(action["reason"])) if action.get("reason") else ():
         yield make("        ", (text, style), hang=8)

@@ -29,7 +29,7 @@ class ActionStatus:
     OK: Final = "ok"
     ERROR: Final = "error"
     NOT_ATTEMPTED: Final = "not-attempted"
-    UNKNOWN: Final = "unknown"  # it started, and its result is unknown
+    UNKNOWN: Final = "unknown"  # it may have started, and its result is unknown
     ALL: Final = (PLANNED, OK, ERROR, NOT_ATTEMPTED, UNKNOWN)
 
 

@@ -22,6 +22,7 @@ class Begun(TypedDict):
 
 ACTIONS = 10_000  # maximum number of actions of one node
 SHUTDOWN_FIRST = -1  # the index of a shutdown-first action
+REBOOT = "reboot"  # the op after which the host continues only if the controller connects again
 
 
 class HostProgress:
@@ -52,6 +53,11 @@ class HostProgress:
         """Yield the part and the number of each layer that was not reported, in the order of execution."""
         for part in self.reported:
             yield from ((part, number) for number in range(self.reported[part], len(self.plan.parts[part])))
+
+    def finished(self) -> Iterator[list[Node]]:
+        """Yield the nodes of each layer that was reported."""
+        for part, number in self.reported.items():
+            yield from self.plan.parts[part][:number]
 
     def check_layer(self, number: int) -> None:
         """Check that a layer of the definition is the current one.

@@ -18,7 +18,7 @@ from statecfg.run.host import agreement, frames, lost
 from statecfg.run.host.agreement import Agreement
 from statecfg.run.host.broken import SUSPICIOUS, Broken, quoted
 from statecfg.run.host.plan import HostNodes
-from statecfg.run.host.progress import HostProgress
+from statecfg.run.host.progress import REBOOT, HostProgress
 from statecfg.run.host.state import ACTING, PLANNED, SessionState
 from statecfg.run.report_model import HostData
 from statecfg.run.strict import Invalid
@@ -40,10 +40,11 @@ class HostReport:
 
     :param mode: one of `Mode`
     :param emit: called for each event with its name (one of `RunEvent`) and its data
+    :param keep_going: whether the host continues after a failure
     """
 
-    def __init__(self, definition: Definition, mode: str, emit: Emit) -> None:
-        self.mode, self.emit = mode, emit
+    def __init__(self, definition: Definition, mode: str, emit: Emit, keep_going: bool = False) -> None:
+        self.mode, self.emit, self.keep_going = mode, emit, keep_going
         self.state = SessionState.CONNECTING
         self.logins = 0
         self.reboots: list[str] = []  # the nodes that asked for a reboot
@@ -220,7 +221,7 @@ class HostReport:
         self._may_act()
         begun = self.progress.begun.get(self.plan.checked_name(frame.node), {})
         asking = [action.get("op") for action in begun.values() if action["status"] == ActionStatus.UNKNOWN]
-        if asking != ["reboot"] or self.state is not SessionState.ACTING or frame.node in self.reboots:
+        if asking != [REBOOT] or self.state is not SessionState.ACTING or frame.node in self.reboots:
             raise Broken(f"it reboots for {quoted(frame.node)}, which did not start that", SUSPICIOUS)
         if not 0 < frame.seconds <= LONGEST_BOOT or not frame.boot:
             raise Broken(f"it wants to reboot for {frame.seconds:g} s", SUSPICIOUS)
@@ -340,7 +341,7 @@ class HostReport:
         self.data["error"] = {"summary": text, "detail": detail, "hint": hint}
         self.data["status"] = HostStatus.UNKNOWN if self.acting else HostStatus.UNREACHABLE
         if self.acting:
-            lost.account(self.progress, heard_all)
+            lost.account(self.progress, heard_all, self.keep_going)
         elif self.mode in Mode.ACTING:
             lost.nothing_begun(self.plan, lost.LOST)
 

@@ -33,6 +33,7 @@ from statecfg.run.host_modules import Module
 from statecfg.run.report_model import HostError
 
 AGAIN = "Run the command again. The host has recorded its progress, and the next run completes it."
+FIND_OUT = "To see what it did: statecfg run-history {host} --run {run}"
 AGAIN_LATER = "Run the command again later. The resources stay until the hook allows their removal."
 UNREACHED = "Check with `ssh` that the host can be reached, then run the command again."
 PYTHON = "Install Python 3.8 or newer on the host, or set its path in the inventory: `python: /path/to/python3`."
@@ -59,7 +60,7 @@ class HostSession:
     ) -> None:
         self.request, self.emit = request, emit
         self.nonce = secrets.token_hex(16)
-        self.report = HostReport(request.definition, request.order.mode, emit)
+        self.report = HostReport(request.definition, request.order.mode, emit, request.order.limits.keep_going)
         if request.facts is not None:
             self.report.asked = frozenset(request.facts["names"])
         nodes = request.definition.packed.count
@@ -348,13 +349,15 @@ class HostSession:
             text = "the executor ended too early" if greeted else "the executor ended without an answer"
         text += _exit(status) + (f": {printed[-500:]}" if printed else "")
         hint = AGAIN if greeted else "Check that this login may run programs: `ssh HOST python3 -V`."
-        return Broken(text, hint, heard_all=True)
+        # sudo and doas end before the executor if they are killed. Then their status is unknown.
+        return Broken(text, hint, heard_all=status is not None or self.request.become is None)
 
     def broke(self, summary: str, hint: str, heard_all: bool = False) -> None:
         """Report that the session ended before the host finished; see `HostReport.lost`."""
         acting = self.report.acting
         if acting:
-            hint = hint if hint in (SUSPICIOUS, ABSENT) else AGAIN
+            find_out = FIND_OUT.format(host=self.request.host.name, run=self.request.order.run)
+            hint = hint if hint in (SUSPICIOUS, ABSENT) else f"{AGAIN}\n{find_out}"
         nothing = "" if acting or self.request.order.mode not in Mode.ACTING else "Nothing was changed."
         self.report.lost(summary, nothing, hint or UNREACHED, heard_all)
 

@@ -183,7 +183,7 @@ function body(node) {
 
 function action(item) {
   const failed = !["ok", "planned"].includes(item.status);
-  const word = { error: "failed", unknown: "started; its result is unknown", "not-attempted": "not attempted" }[item.status] ?? item.status;
+  const word = { error: "failed", unknown: "result unknown", "not-attempted": "not attempted" }[item.status] ?? item.status;
   return h(
     `div.action.${tone(item.status)}`,
     {},

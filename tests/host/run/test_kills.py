@@ -115,7 +115,7 @@ def is_unknown(done: rig.Done, place: str) -> None:
     assert "Run the command again" in report["error"]["hint"]
     outcomes = done.outcomes()
     assert outcomes["command:wait-0"] == "unknown"
-    assert outcomes[f"file:{place}/f3"] == "skipped"
+    assert outcomes[f"file:{place}/f3"] == "unknown"  # the host may have continued until it noticed the loss
     assert "ok" not in [
         action["status"] for layer in report["layers"][1:] for node in layer for action in node["actions"]
     ]

@@ -380,7 +380,8 @@ def test_connection_lost_while_acting_leaves_unknown_outcomes() -> None:
     case.session.report.conclude()
     report = case.session.report.data
     assert (report["status"], report["summary"]) == ("unknown", {"unknown": 1})
-    assert report["error"]["hint"] == AGAIN
+    run = case.session.request.order.run
+    assert report["error"]["hint"] == f"{AGAIN}\nTo see what it did: statecfg run-history web1 --run {run}"
 
 
 def test_a_bug_after_the_end_leaves_the_outcomes_of_the_host() -> None:
