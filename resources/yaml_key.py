@@ -27,8 +27,9 @@ def yaml_key(
 
     statecfg edits block maps: every name on the way to the key is in its own line, as `key:`. It refuses anything else
     on this way, such as `{…}`, anchors, tags and tabs, and files with several documents. The value itself may have any
-    form, and is replaced as a whole. Missing maps are created. A new key goes to the end of its map. Strings get quotes
-    where readers of YAML could disagree about them, and lists are written in one line.
+    form, and is replaced as a whole. Missing maps are created, also where the file has `null` or `~`. A new key goes to
+    the end of its map. Strings get quotes where readers of YAML could disagree about them, and lists are written in one
+    line.
 
     Several of these nodes can edit the same file; each of them then needs its own `provides`. They run one after
     another, in the order of their names.

@@ -40,6 +40,7 @@ LIMITS = (
     ("statecfg.remote.wire.frames", "NOISE", "output that a login shell may print before the executor starts", "bytes"),
     ("statecfg.remote.run.report", "WHOLE", "report of a host as JSON; then diffs and long logs are left out", "bytes"),
     ("statecfg.store.runs", "LARGEST", "report of one host in the store; larger ones lose their details", "bytes"),
+    ("statecfg.resources.shared.utf8", "LARGEST", "size of a file that a node edits as text", "bytes"),
     ("statecfg.remote.machine.changes", "DIFFED", "size of a file for which statecfg shows a diff", "bytes"),
     ("statecfg.remote.machine.changes", "DIFF_LINES", "lines of one diff", ""),
     ("statecfg.remote.run.performing", "WORKERS", "nodes of a layer that run concurrently on a host", ""),

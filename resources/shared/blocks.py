@@ -46,7 +46,7 @@ def set_block(
     :param made: whether to create the file if it is missing
     """
     text = "" if made and machine.apparent(path) is None else text_files.content(machine, path)
-    edited = text_files.encoded(with_block(text, begin, end, inner_lines(block), after, before))
+    edited = text_files.encoded(machine, path, with_block(text, begin, end, inner_lines(block), after, before))
     return machine.write(path, edited, mode, owner, group, backup, validate)
 
 
@@ -55,7 +55,7 @@ def remove_block(
     machine: Machine, path: str, begin: str, end: str, backup: str | None = None, validate: list[str] | None = None
 ) -> Result:
     """Remove the block and its markers."""
-    edited = text_files.encoded(without_block(text_files.content(machine, path), begin, end))
+    edited = text_files.encoded(machine, path, without_block(text_files.content(machine, path), begin, end))
     return machine.write(path, edited, backup=backup, validate=validate)
 
 
@@ -157,7 +157,7 @@ def restored(text: str, begin: str, end: str, was: Sequence[lines.RemovedLine], 
             return text
         some[found[0] : found[1] + 1] = former
     elif former:
-        at = lines.position(some, was[0], [])
+        at = lines.position(some, was[0])
         if at == len(some) and some and not lines.line_end(some[-1]):
             some[-1] += lines.line_ends(some)
         some[at:at] = former

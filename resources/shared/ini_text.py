@@ -10,46 +10,74 @@ from statecfg.resources.shared import lines
 from statecfg.resources.shared.key_texts import MISSING, NotEditable
 
 _HEADER = re.compile(r"\s*\[([^\]]*)\]\s*(?:[#;].*)?\Z")
-_ENTRY = re.compile(r"(\s*)([^=:\s\[#;][^=:]*?)(\s*[=:]\s*)(.*?)\s*\Z", re.S)
+_ENTRY = re.compile(r"(\s*)([^=:\s\[#;][^=:]*)([=:])(.*)\Z", re.S)
+
+
+class _IniEntry:
+    """A line with a key.
+
+    :ivar sign: the separator with the spaces around it
+    """
+
+    def __init__(self, found: re.Match[str]) -> None:
+        self.indent, name, sign, rest = found.groups()
+        self.key, self.value = name.rstrip(), rest.strip()
+        after = rest[: len(rest) - len(rest.lstrip())] if self.value else rest
+        self.sign = name[len(self.key) :] + sign + after
 
 
 class _KeyPosition:
     """Where a key is, or belongs.
 
     :ivar at: the line of the key; None if it is missing
-    :ivar entry: the match of the key's line, or of another line that shows the style of the file
+    :ivar entry: the key's line, or another line that shows the style of the file
     :ivar end: the line after which a new key goes, -1 for the beginning; None if there is no such section
+    :ivar headers: the lines of the section's headers
     """
 
     def __init__(self, rows: list[str], section: str, key: str) -> None:
         self.at: int | None = None
-        self.entry: re.Match[str] | None = None
+        self.entry: _IniEntry | None = None
         self.end: int | None = None if section else -1
+        self.headers: list[int] = []
         current, indent, styled = "", None, False
         for at, row in enumerate(map(lines.bare, rows)):
-            header, entry = _HEADER.match(row), _ENTRY.match(row)
             if not row.strip() or row.lstrip()[0] in "#;":
                 continue
+            header, found = _HEADER.match(row), _ENTRY.match(row)
+            entry = _IniEntry(found) if found is not None else None
             if header:
                 current, indent = header.group(1).strip(), None
-                self.end = at if current == section else self.end
+                if current == section:
+                    self.end = at
+                    self.headers.append(at)
                 continue
             continues = indent is not None and len(row) - len(row.lstrip()) > indent
             if current == section:
                 self.end = at
-                if continues and (at - 1 == self.at or (entry and entry.group(2) == key)):
+                if continues and (at - 1 == self.at or (entry and entry.key == key)):
                     raise NotEditable(at, "this line continues the value before it")
             if entry is None or continues:
                 continue
-            indent = len(entry.group(1))
-            if current == section and entry.group(2) == key:
+            indent = len(entry.indent)
+            if current == section and entry.key == key:
                 if self.at is not None:
                     raise NotEditable(at, f"the key `{key}` is also in line {self.at + 1}")
-                if entry.group(4).endswith("\\"):
+                if entry.value.endswith("\\"):
                     raise NotEditable(at, "the value continues in the next line")
                 self.at, self.entry, styled = at, entry, True
             elif not styled:
                 self.entry, styled = entry, current == section
+
+    def require_one_section(self) -> None:
+        """Check that a new key can go into one section only.
+
+        :raises NotEditable: if there are several sections of this name
+        """
+        if len(self.headers) > 1:
+            first, second = self.headers[:2]
+            why = f"this section is also in line {first + 1}, and the key could go into either"
+            raise NotEditable(second, f"{why}; join the sections, or write the line with line_in_file and `after`")
 
 
 def literal(value: Any) -> str:
@@ -60,7 +88,7 @@ def literal(value: Any) -> str:
 def get(text: str, key: Sequence[str]) -> Any:
     """Return the value of the key as text; `MISSING` if it is not there."""
     position = _KeyPosition(lines.split(text), *key)
-    return MISSING if position.at is None or position.entry is None else position.entry.group(4)
+    return MISSING if position.at is None or position.entry is None else position.entry.value
 
 
 def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
@@ -68,14 +96,15 @@ def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
     rows = lines.split(text)
     position, end = _KeyPosition(rows, *key), lines.line_ends(rows)
     if position.at is not None and position.entry is not None:
-        rows[position.at] = "%s%s%s%s" % (*position.entry.group(1, 2, 3), literal(value)) + lines.line_end(
-            rows[position.at]
-        )
+        entry = position.entry
+        rows[position.at] = entry.indent + entry.key + entry.sign + literal(value) + lines.line_end(rows[position.at])
         return "".join(rows)
+    position.require_one_section()
     indent, separator = "", " = "
     if position.entry is not None:
-        before, sign, after = re.match(r"(\s*)([=:])(\s*)", position.entry.group(3)).groups()  # type: ignore[union-attr]  # it has this form
-        indent, separator = position.entry.group(1), (" " if before else "") + sign + (" " if after else "")
+        before, after = re.split("[=:]", position.entry.sign)
+        sign = position.entry.sign.strip()
+        indent, separator = position.entry.indent, (" " if before else "") + sign + (" " if after else "")
     new = [f"{indent}{key[1]}{separator}{literal(value)}" + end]
     if position.end is None:
         new = [*([end] if rows else []), f"[{key[0]}]" + end, *new]

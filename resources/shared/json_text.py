@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from statecfg.remote.wire.strict_json import distinct
-from statecfg.resources.shared.key_texts import MISSING, NotEditable, dotted, row_of
+from statecfg.resources.shared import lines
+from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, dotted, row_of
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -93,16 +94,21 @@ def _walk(text: str, key: Sequence[str]) -> tuple[int, list[_Member], int]:
 
 
 def get(text: str, key: Sequence[str]) -> Any:
-    """Return the value of the key; `MISSING` if it is not there."""
+    """Return the value of the key: `MISSING` if it is not there, `UNKNOWN` if statecfg does not understand it."""
     if not text.strip():
         return MISSING
     _, members, depth = _walk(text, key)
     found = next((member for member in members if member.name == key[depth]), None)
-    return MISSING if found is None else json.loads(text[found.value : found.end])
+    if found is None:
+        return MISSING
+    try:
+        return json.loads(text[found.value : found.end])
+    except ValueError:  # an integer with thousands of digits
+        return UNKNOWN
 
 
 def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
-    """Return the text in which the key has this value."""
+    """Return the text in which the key has this value. New lines end like the first line of the text."""
     text = text if text.strip() else "{}\n"
     at, members, depth = _walk(text, key)
     member = next((member for member in members if member.name == key[depth]), None)
@@ -112,10 +118,10 @@ def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
         return text[: member.value] + _written(text, value, member.start) + text[member.end :]
     if not members:
         end = _after(text, at + 1)
-        unit = _unit(text)
         above = _indent(text, at)
-        inside = above + unit
-        new = f"\n{inside}{json.dumps(key[depth], ensure_ascii=False)}: {_dumped(value, unit, inside)}\n{above}"
+        inside, line_end = above + _unit(text), _line_end(text)
+        name = json.dumps(key[depth], ensure_ascii=False)
+        new = f"{line_end}{inside}{name}: {_dumped(text, value, inside)}{line_end}{above}"
         return text[: at + 1] + new + text[end:]
     last = members[-1]
     lead = text[at + 1 : members[0].start]
@@ -145,11 +151,20 @@ def _written(text: str, value: Any, at: int) -> str:
     """Return a value for a member whose name begins at `at`: on several lines if the member begins a line."""
     start = text.rfind("\n", 0, at) + 1
     own_line = start and not text[start:at].strip()
-    return _dumped(value, _unit(text), _indent(text, at)) if own_line else json.dumps(value, ensure_ascii=False)
+    return _dumped(text, value, _indent(text, at)) if own_line else json.dumps(value, ensure_ascii=False)
 
 
-def _dumped(value: Any, unit: str, indent: str) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=unit).replace("\n", "\n" + indent)
+def _dumped(text: str, value: Any, indent: str) -> str:
+    """Return a value on several lines, in the style of the text.
+
+    :param indent: the indentation of the line that the value begins in
+    """
+    return json.dumps(value, ensure_ascii=False, indent=_unit(text)).replace("\n", _line_end(text) + indent)
+
+
+def _line_end(text: str) -> str:
+    """Return the line end of the text's first line."""
+    return lines.line_ends([text[: text.find("\n") + 1]])
 
 
 def _unit(text: str) -> str:

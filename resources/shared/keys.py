@@ -48,7 +48,7 @@ def set_key(
     """
     text = "" if machine.apparent(path) is None else text_files.content(machine, path)
     new = EDITORS[form].put(text, key, value, bool(quoted))
-    return machine.write(path, text_files.encoded(new), mode, owner, group, backup, validate)
+    return machine.write(path, text_files.encoded(machine, path, new), mode, owner, group, backup, validate)
 
 
 @op(mutex="lines")
@@ -57,7 +57,7 @@ def remove_key(
 ) -> Result:
     """Remove a key from the file."""
     new = EDITORS[form].remove(text_files.content(machine, path), key)
-    return machine.write(path, text_files.encoded(new), backup=backup, validate=validate)
+    return machine.write(path, text_files.encoded(machine, path, new), backup=backup, validate=validate)
 
 
 @op(mutex="lines")
@@ -69,8 +69,8 @@ def restore_key(
     :param former: the content of the file before the node changed it
     :param made: whether to remove the file if it is empty then
     """
-    text = text_files.content(machine, path)
-    return text_files.write(machine, path, undone(text, _text(former), form, key, value, absent)[0], made)
+    text, was = text_files.content(machine, path), text_files.former_content(former)
+    return text_files.write(machine, path, undone(text, was, form, key, value, absent)[0], made)
 
 
 def register(node_type: NodeType[...], editor: Any) -> None:
@@ -158,7 +158,7 @@ def undo(node: HostNode, memory: KeyMemory, world: World) -> ActionSpec:
         if former is None:
             left.append(f"{path}: the former text is unknown: the key {dotted(key)} stays")
             return text
-        new, changed = undone(text, _text(former), form, key, value, absent)
+        new, changed = undone(text, text_files.former_content(former), form, key, value, absent)
         if changed:
             left.append(f"{path}: others have changed the key {dotted(key)}: it stays")
         return new
@@ -187,9 +187,24 @@ def undone(text: str, former: str, form: str, key: list[str], value: Any, absent
             return text, 0
         if (now is not MISSING if absent else not _same(form, now, value)) or was is UNKNOWN:
             return text, 1
-        return editor.remove(text, key) if was is MISSING else editor.put(text, key, was), 0
+        return _without(text, former, form, key) if was is MISSING else editor.put(text, key, was), 0
     except NotEditable:  # the node never changed it, or others have changed it so much that it can't be found
         return text, 0
+
+
+def _without(text: str, former: str, form: str, key: list[str]) -> str:
+    """Return the text without the key, and without the maps that were made for it and have no other key."""
+    editor = EDITORS[form]
+    text = editor.remove(text, key)
+    for depth in range(len(key) - 1, 0, -1) if form != "ini_key" else ():
+        above = key[:depth]
+        try:
+            if editor.get(former, above) is not MISSING or not equal(editor.get(text, above), {}):
+                break
+            text = editor.remove(text, above)
+        except NotEditable:  # it is a table of TOML, whose header stays
+            break
+    return text
 
 
 def _matches(text: str, expected: str) -> bool:
@@ -205,7 +220,3 @@ def _edited(text: str, form: str, key: list[str], value: Any, absent: bool) -> s
     if not absent and (hidden or not has(form, text, key, value)):
         edited = EDITORS[form].put(text, key, value, hidden)
     return edited
-
-
-def _text(blob: Blob) -> str:
-    return str(blob.read().decode("utf-8", "surrogateescape"))

@@ -43,7 +43,7 @@ def set_line(
     """
     text = "" if made and machine.apparent(path) is None else text_files.content(machine, path)
     edited = lines.with_line(text, line, match, after, before, backrefs)
-    return machine.write(path, text_files.encoded(edited), mode, owner, group, backup, validate)
+    return machine.write(path, text_files.encoded(machine, path, edited), mode, owner, group, backup, validate)
 
 
 @op(mutex="lines")
@@ -57,7 +57,7 @@ def remove_line(
 ) -> Result:
     """Remove all lines of the file that equal `line` or match `match`."""
     edited = lines.without_line(text_files.content(machine, path), line, match)
-    return machine.write(path, text_files.encoded(edited), backup=backup, validate=validate)
+    return machine.write(path, text_files.encoded(machine, path, edited), backup=backup, validate=validate)
 
 
 @op(mutex="lines")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -105,14 +107,13 @@ def taken_out(lines: Sequence[str], removed: Collection[int]) -> list[RemovedLin
         marks[at] = [other, counted[other]]
     taken: list[RemovedLine] = []
     for at in sorted(removed):
-        before = [index for index in others if index < at]
-        after = others[len(before) : len(before) + 1]
+        count = bisect(others, at)
         entry: RemovedLine = {
             "text": bare(lines[at]),
             "end": line_end(lines[at]),
-            "at": len(before),
-            "above": marks[before[-1]] if before else None,
-            "below": marks[after[0]] if after else None,
+            "at": count,
+            "above": marks[others[count - 1]] if count else None,
+            "below": marks[others[count]] if count < len(others) else None,
         }
         taken.append(entry)
     return taken
@@ -166,45 +167,60 @@ def lines_undone(text: str, was: Sequence[RemovedLine], last: str | None) -> str
     missing = _missing(lines, was)
     if not missing:
         return text
-    end = line_ends(lines)
+    end, positions = line_ends(lines), _Positions(lines, was)
+    back: list[list[str]] = [[] for _ in range(len(lines) + 1)]  # what to insert before each line, and at the end
     for entry in missing:
-        at = position(lines, entry, was)
-        if at == len(lines) and lines and not line_end(lines[-1]):
-            lines[-1] += end
-        lines.insert(at, entry["text"] + (entry["end"] or end))
-    return closed(lines, "".join(lines), last)
+        back[positions.of(entry)].append(entry["text"] + (entry["end"] or end))
+    if back[-1] and lines and not line_end(lines[-1]):
+        lines[-1] += end
+    new = [row for at, line in enumerate(lines) for row in (*back[at], line)] + back[-1]
+    return closed(new, "".join(new), last)
 
 
 def _missing(lines: Sequence[str], was: Sequence[RemovedLine]) -> list[RemovedLine]:
     """Return the former lines that are missing, each as often as it is missing."""
-    there = [bare(existing) for existing in lines]
+    there = Counter(map(bare, lines))
     missing = []
     for entry in was:
-        if entry["text"] in there:
-            there.remove(entry["text"])
+        if there[entry["text"]]:
+            there[entry["text"]] -= 1
         else:
             missing.append(entry)
     return missing
 
 
-def position(lines: Sequence[str], entry: RemovedLine, was: Sequence[RemovedLine]) -> int:
-    """Return where to insert a former line: after the line that was above it, else before the one that was below it."""
-    former = {removed["text"] for removed in was}
+class _Positions:
+    """Finds where former lines belong.
 
-    def marked(mark: Sequence[Any] | None) -> int | None:
-        same = [at for at, existing in enumerate(lines) if mark is not None and bare(existing) == mark[0]]
+    :param lines: the present lines
+    :param was: the former lines
+    """
+
+    def __init__(self, lines: Sequence[str], was: Sequence[RemovedLine]) -> None:
+        self.lines, self.former = lines, {removed["text"] for removed in was}
+        self.by_text: dict[str, list[int]] = {}
+        for at, line in enumerate(lines):
+            self.by_text.setdefault(bare(line), []).append(at)
+
+    def of(self, entry: RemovedLine) -> int:
+        """Return where to insert a former line: after the line above it, else before the line below it."""
+        above, below = self._marked(entry["above"]), self._marked(entry["below"])
+        if entry["above"] is None or above is not None:
+            at = 0 if above is None else above + 1
+            # Insert it after the former lines that are there, so that they keep their order.
+            while at < len(self.lines) and at != below and bare(self.lines[at]) in self.former:
+                at += 1
+            return at
+        return below if below is not None else min(entry["at"], len(self.lines))
+
+    def _marked(self, mark: Sequence[Any] | None) -> int | None:
+        same = self.by_text.get(mark[0]) if mark is not None else None
         return same[min(mark[1], len(same)) - 1] if mark is not None and same else None
 
-    above, below = marked(entry["above"]), marked(entry["below"])
-    if entry["above"] is None or above is not None:
-        at = 0 if above is None else above + 1
-        # Insert it after the former lines that are already back, so that they keep their order.
-        while at < len(lines) and at != below and bare(lines[at]) in former:
-            at += 1
-        return at
-    if below is not None:
-        return below
-    return min(entry["at"], len(lines))
+
+def position(lines: Sequence[str], entry: RemovedLine) -> int:
+    """Return where to insert a former line: after the line that was above it, else before the one that was below it."""
+    return _Positions(lines, ()).of(entry)
 
 
 def closed(lines: list[str], before: str, last: str | None) -> str:

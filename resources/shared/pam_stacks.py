@@ -139,7 +139,9 @@ def edit_stack(
     text = text_files.content(machine, path)
     new = edited(text, module_type, remove, line, after, before)
     why = change_refused(text, new, module_type, line)
-    return error(f"{path} stays as it is: {why}") if why else machine.write(path, text_files.encoded(new))
+    if why:
+        return error(f"{path} stays as it is: {why}")
+    return machine.write(path, text_files.encoded(machine, path, new))
 
 
 @op(mutex="lines")
@@ -150,7 +152,9 @@ def restore_stack(
     text = text_files.content(machine, path)
     new = undone(text, line, was)
     why = change_refused(text, new, module_type)
-    return error(f"{path} stays as it is: {why}") if why else machine.write(path, text_files.encoded(new))
+    if why:
+        return error(f"{path} stays as it is: {why}")
+    return machine.write(path, text_files.encoded(machine, path, new))
 
 
 def edited(

@@ -40,7 +40,7 @@ def replace_text(
     """Replace the text that matches the pattern, between `after` and `before`."""
     how: replacing.Replacement = {"pattern": pattern, "replacement": replacement, "after": after, "before": before}
     edited = replacing.replaced(text_files.content(machine, path), how)
-    return machine.write(path, text_files.encoded(edited), backup=backup, validate=validate)
+    return machine.write(path, text_files.encoded(machine, path, edited), backup=backup, validate=validate)
 
 
 @op(mutex="lines")
@@ -55,8 +55,8 @@ def restore_text(
 ) -> Result:
     """Put the replaced lines of a former content back."""
     how: replacing.Replacement = {"pattern": pattern, "replacement": replacement, "after": after, "before": before}
-    text, _ = replacing.undone(text_files.content(machine, path), _text(former), how)
-    return machine.write(path, text_files.encoded(text))
+    text, _ = replacing.undone(text_files.content(machine, path), text_files.former_content(former), how)
+    return machine.write(path, text_files.encoded(machine, path, text))
 
 
 def replacement(world: World, path: str, attrs: records.Attrs) -> list[Action]:
@@ -114,7 +114,7 @@ def undo(node: HostNode, memory: ReplaceMemory, world: World) -> ActionSpec:
         if former is None:
             left.append(f"{path}: the former text is unknown: the text stays")
             return text
-        new_text, changed = replacing.undone(text, _text(former), how)
+        new_text, changed = replacing.undone(text, text_files.former_content(former), how)
         if changed:
             message = "%s: others have changed the lines of %d of the replaced places: these lines stay"
             left.append(message % (path, changed))
@@ -124,7 +124,3 @@ def undo(node: HostNode, memory: ReplaceMemory, world: World) -> ActionSpec:
         return restore_text(path, former, **how)
 
     return text_files.undo(node, memory, world, edit, write)
-
-
-def _text(blob: Blob) -> str:
-    return str(blob.read().decode("utf-8", "surrogateescape"))

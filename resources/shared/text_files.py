@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import lines, paths, records, restore, snapshot
+from statecfg.resources.shared import lines, paths, records, restore, snapshot, utf8
 
 if TYPE_CHECKING:
     from typing import NotRequired
@@ -68,13 +68,24 @@ def require_creatable(world: World, path: str, node: HostNode, nodes: Mapping[st
 
 
 def content(world: World, path: str) -> str:
-    """Return a file's content as text. Bytes that are not UTF-8 survive `encoded`."""
-    return world.read(path).decode("utf-8", "surrogateescape")
+    """Return a file's content as text without its byte order mark. Bytes that are not UTF-8 survive `encoded`.
+
+    :raises CheckError: if the file is too large, or if it is UTF-16
+    """
+    return utf8.data(world, path).decode("utf-8", "surrogateescape")
 
 
-def encoded(text: str) -> bytes:
-    """Return the bytes of a string that `content` returned."""
-    return text.encode("utf-8", "surrogateescape")
+def former_content(blob: Blob) -> str:
+    """Return a former content of a file as `content` returned it then."""
+    data = blob.read()
+    return str((data[len(utf8.MARK) :] if data.startswith(utf8.MARK) else data).decode("utf-8", "surrogateescape"))
+
+
+def encoded(machine: Machine, path: str, text: str) -> bytes:
+    """Return the bytes of the edited text of a file. A byte order mark that the file has stays."""
+    stat = machine.apparent(path)
+    marked = stat is not None and stat.file_type == "file" and machine.read(path).startswith(utf8.MARK)
+    return (utf8.MARK if marked else b"") + text.encode("utf-8", "surrogateescape")
 
 
 def require_stable(path: str, once: str, twice: str) -> None:
@@ -125,7 +136,7 @@ def write(machine: Machine, path: str, text: str, made: bool) -> Result:
 
     :param made: whether to remove the file if the text is empty
     """
-    return machine.write(path, encoded(text)) if text or not made else machine.remove(path)
+    return machine.write(path, encoded(machine, path, text)) if text or not made else machine.remove(path)
 
 
 def remember(node: HostNode, world: World) -> tuple[str, TextMemory]:

@@ -17,6 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'[^\'\n]*\'')
 _LONG = re.compile(r'"""(?:[^\\]|\\.)*?"{3,5}(?!")|\'\'\'.*?\'{3,5}(?!\')', re.S)
 _PLAIN = re.compile(r"\d{4}-\d\d-\d\d[Tt ][0-9:.+Zz-]+|[A-Za-z0-9_.:+-]+")
+LONGEST = 40  # characters of a number that statecfg understands
 _DECIMAL = re.compile(r"[+-]?(?:0|[1-9](?:_?\d)*)")
 
 
@@ -38,6 +39,13 @@ class _TomlReader:
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
+        self._counted = 0, 0  # a position, and its line
+
+    def row(self) -> int:
+        """Return the line of the present position, counted from 0."""
+        at, row = self._counted
+        self._counted = self.at, row + self.text.count("\n", at, self.at)
+        return self._counted[1]
 
     def entries(self) -> list[_TomlEntry]:
         """Return all keys and headers.
@@ -48,7 +56,7 @@ class _TomlReader:
         table: Sequence[str] = ()
         self.skip(_BLANK)
         while self.at < len(self.text):
-            row = row_of(self.text, self.at)
+            row = self.row()
             if self.text[self.at] == "[":
                 array = self.text.startswith("[[", self.at)
                 self.at += 2 if array else 1
@@ -155,6 +163,8 @@ def _unquoted(text: str) -> Any:
 def _plain(text: str) -> Any:
     if text in ("true", "false"):
         return text == "true"
+    if len(text) > LONGEST:
+        return UNKNOWN
     if _DECIMAL.fullmatch(text):
         return int(text.replace("_", ""))
     try:
@@ -178,7 +188,10 @@ def _find(text: str, key: Sequence[str]) -> tuple[list[_TomlEntry], _TomlEntry |
     :raises NotEditable: if the key can't be edited
     """
     found, wanted = None, tuple(key)
-    entries = _TomlReader(text).entries()
+    try:
+        entries = _TomlReader(text).entries()
+    except RecursionError:
+        raise NotEditable(None, "the values are nested too deeply") from None
     for entry in entries:
         path = entry.path
         if entry.array and wanted[: len(path)] == path:

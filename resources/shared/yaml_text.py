@@ -14,15 +14,19 @@ from statecfg.resources.shared import lines
 from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, dotted, quoted_text
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\''
-_ENTRY = re.compile(r"( *)(%s|<<|[A-Za-z0-9_./$][^:#'\"\[\]{},&*]*?)[ \t]*:(?=[ \t]|\Z)([ \t]*)(.*)\Z" % _QUOTED, re.S)
+_ENTRY = re.compile(
+    r"( *)((?:%s)[ \t]*|<<[ \t]*|[A-Za-z0-9_./$][^:#'\"\[\]{},&*]*):(?=[ \t]|\Z)([ \t]*)(.*)\Z" % _QUOTED, re.S
+)
 _STRING = re.compile(f"(?:{_QUOTED})(?=[ \t]*(?:#|\\Z))")
-_COMMENT = re.compile(r"(?:\A|[ \t]+)#.*\Z|[ \t]+\Z", re.S)
+_COMMENT = re.compile(r"(?:\A|(?<=[ \t]))#")
+_INSIDE = re.compile(r"[\[{,:][ \t]*(?:%s)" % _QUOTED)  # strings in a list or map, which may contain `#`
 _ITEM = re.compile(r"( *)-[ \t]+(.*)\Z", re.S)
 _ANCHOR = re.compile(r"(?:\A|[\s\[{,])&([^\s\[\]{},]+)")
 _WORD = re.compile(r"[A-Za-z_/.][A-Za-z0-9_/.+@-]*")
-_NUMBER = re.compile(r"[+-]?(?:0|[1-9]\d*)")
-_FLOAT = re.compile(r"[+-]?(?:0|[1-9]\d*)\.\d+(?:e[+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(?:0|[1-9]\d{,39})")
+_FLOAT = re.compile(r"[+-]?(?:0|[1-9]\d{,39})\.\d+(?:e[+-]?\d+)?")
 # Readers of YAML 1.1 and of 1.2 disagree about these words.
+_NOTHING = ("", "{}", "~", "null", "Null", "NULL")  # what a map without keys is written as
 _OTHER = frozenset("y n yes no on off true false null ~ .inf .nan .".split())  # noqa: SIM905  # shorter than a list
 
 
@@ -34,7 +38,8 @@ class _YamlEntry:
     """
 
     def __init__(self, found: re.Match[str], row: int) -> None:
-        self.name, self.row, self.end, self.indent = _unquoted(found.group(2)), row, row + 1, len(found.group(1))
+        self.name, self.row, self.end = _unquoted(found.group(2).rstrip(" \t")), row, row + 1
+        self.indent = len(found.group(1))
         self.start, self.text = found.start(4), _without_comment(found.group(4))
 
 
@@ -42,19 +47,15 @@ def _without_comment(text: str) -> str:
     string = _STRING.match(text)
     if string is not None:
         return string.group()
-    return _COMMENT.sub("", text, count=1) if text[:1] not in "[{" else _flow(text)
-
-
-def _flow(text: str) -> str:
-    """Return a list or map in one line without the comment after it."""
-    for found in re.finditer(r"[ \t]+#|\Z", text):
-        part = text[: found.start()].rstrip()
-        try:
-            json.loads(part)
-            return part
-        except ValueError:
-            continue
-    return _COMMENT.sub("", text, count=1)
+    end = len(text)
+    quoted = [found.span() for found in _INSIDE.finditer(text)] if text[:1] in ("[", "{") else []
+    for found in _COMMENT.finditer(text):
+        while quoted and quoted[0][1] <= found.start():
+            del quoted[0]
+        if not quoted or found.start() < quoted[0][0]:
+            end = found.start()
+            break
+    return text[:end].rstrip(" \t")
 
 
 def _unquoted(text: str) -> Any:
@@ -74,6 +75,7 @@ def _entries(rows: Sequence[str], start: int, stop: int) -> list[_YamlEntry]:
     :raises NotEditable: if there is something else
     """
     found: list[_YamlEntry] = []
+    names: dict[Any, _YamlEntry] = {}
     for at in range(start, stop):
         row = lines.bare(rows[at])
         indent = len(row) - len(row.lstrip(" "))
@@ -82,8 +84,6 @@ def _entries(rows: Sequence[str], start: int, stop: int) -> list[_YamlEntry]:
             found[-1].end = at + 1
         if blank or row.lstrip().startswith("#") or (found and indent > found[0].indent):
             continue
-        if row.startswith("---") and not found and not row[3:].strip():
-            continue
         if found and indent == found[0].indent and _ITEM.match(row + " ") and not found[-1].text:
             found[-1].end = at + 1  # a list may have the indentation of its key
             continue
@@ -91,10 +91,42 @@ def _entries(rows: Sequence[str], start: int, stop: int) -> list[_YamlEntry]:
         if match is None or "\t" in row[: indent + 1] or (found and indent != found[0].indent):
             raise NotEditable(at, "statecfg edits block maps only, and this is not a line such as `key: value`")
         found.append(_YamlEntry(match, at))
-        twice = next((entry for entry in found[:-1] if entry.name == found[-1].name), None)
-        if twice is not None:
+        twice = names.setdefault(found[-1].name, found[-1])
+        if twice is not found[-1] and twice.name is not UNKNOWN:
             raise NotEditable(at, f"the key `{twice.name}` is also in line {twice.row + 1}")
     return found
+
+
+def _document(rows: Sequence[str]) -> tuple[int, int]:
+    """Return the first line of the document's content, and the line after its last one.
+
+    Lines such as `%YAML 1.2` and `---` are before the content, and `...` is after it.
+
+    :raises NotEditable: if there are several documents
+    """
+    start, directives = 0, False
+    for at, row in enumerate(map(lines.bare, rows)):
+        if row.startswith("%"):
+            directives = True
+        elif row.startswith("---") and not _without_comment(row[3:].strip()):
+            start = at + 1
+            break
+        elif row.strip() and not row.startswith("#"):
+            break
+    if directives and not start:
+        raise NotEditable(0, "after a line that begins with `%`, YAML requires the line `---`")
+    for at in range(start, len(rows)):
+        row = lines.bare(rows[at])
+        if row.startswith("...") and not _without_comment(row[3:].strip()):
+            rest = next((after for after in range(at + 1, len(rows)) if _is_content(rows[after])), None)
+            if rest is not None:
+                raise NotEditable(rest, "the file has several documents, and statecfg edits files with one")
+            return start, at
+    return start, len(rows)
+
+
+def _is_content(row: str) -> bool:
+    return bool(row.strip()) and not row.startswith(("#", "..."))
 
 
 def _walk(rows: Sequence[str], key: Sequence[str]) -> tuple[list[_YamlEntry], _YamlEntry | None, int]:
@@ -102,12 +134,12 @@ def _walk(rows: Sequence[str], key: Sequence[str]) -> tuple[list[_YamlEntry], _Y
 
     :returns: the keys of the last map on the way, the key of this map, and how many names of the key were followed
     """
-    entries, above = _entries(rows, 0, len(rows)), None
+    entries, above = _entries(rows, *_document(rows)), None
     for depth, name in enumerate(key):
         entry = next((entry for entry in entries if entry.name == name), None)
         if entry is None or depth == len(key) - 1:
             return entries, above, depth
-        if entry.text not in ("", "{}"):
+        if entry.text not in _NOTHING:
             raise NotEditable(entry.row, f"`{dotted(key[: depth + 1])}` is not a block map")
         above, entries = entry, _entries(rows, entry.row + 1, entry.end)
     raise AssertionError("a key has at least one name")
@@ -193,7 +225,7 @@ def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
         rows[entry.row : entry.end] = [before + literal(value, quoted) + rest]
         return "".join(rows)
     step = _step(rows)
-    at, indent = len(rows), 0
+    at, indent = _document(rows)[1], 0
     if entries:
         at, indent = entries[-1].end, entries[-1].indent
     elif above is not None:

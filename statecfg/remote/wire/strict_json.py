@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Tuple
 
 DIGITS = 4300  # maximum digits of an integer; Python has the same limit
 
@@ -44,7 +44,9 @@ def distinct(pairs: List[Tuple[str, Any]]) -> Mapping[str, Any]:
     """
     result = dict(pairs)
     if len(result) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = max(keys, key=keys.count)
+        counts: Dict[str, int] = {}
+        for key, _ in pairs:
+            counts[key] = counts.get(key, 0) + 1
+        twice = max(counts, key=lambda key: counts[key])
         raise ValueError(f"an object contains the key {twice!r:.100} twice")
     return result
