@@ -5,7 +5,7 @@ from __future__ import annotations
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.machine.world import World
 
-MARK = b"\xef\xbb\xbf"  # the byte order mark of UTF-8, which editors of Windows put before a text
+MARK = b"\xef\xbb\xbf"  # the byte order mark of UTF-8, which editors of Windows put before the text of a file
 WIDE = (b"\xff\xfe", b"\xfe\xff")  # the byte order marks of UTF-16
 LARGEST = 64 << 20  # bytes of a file that a node edits as text
 
