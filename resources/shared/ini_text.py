@@ -33,6 +33,7 @@ class _KeyPosition:
     :ivar entry: the key's line, or another line that shows the style of the file
     :ivar end: the line after which a new key goes, -1 for the beginning; None if there is no such section
     :ivar headers: the lines of the section's headers
+    :ivar similar: the line of a key that differs only in case, and this key
     """
 
     def __init__(self, rows: list[str], section: str, key: str) -> None:
@@ -40,6 +41,7 @@ class _KeyPosition:
         self.entry: _IniEntry | None = None
         self.end: int | None = None if section else -1
         self.headers: list[int] = []
+        self.similar: tuple[int, str] | None = None
         current, indent, styled = "", None, False
         for at, row in enumerate(map(lines.bare, rows)):
             if not row.strip() or row.lstrip()[0] in "#;":
@@ -66,8 +68,21 @@ class _KeyPosition:
                 if entry.value.endswith("\\"):
                     raise NotEditable(at, "the value continues in the next line")
                 self.at, self.entry, styled = at, entry, True
-            elif not styled:
+                continue
+            if current == section and entry.key.lower() == key.lower():
+                self.similar = at, entry.key
+            if not styled:
                 self.entry, styled = entry, current == section
+
+    def require_no_similar(self) -> None:
+        """Check that the section has no key that many programs read as the same one.
+
+        :raises NotEditable: if it has a key that differs only in case
+        """
+        if self.at is None and self.similar is not None:
+            at, written = self.similar
+            why = f"the key is written `{written}` here, and many programs ignore case; write it as the file does"
+            raise NotEditable(at, why)
 
     def require_one_section(self) -> None:
         """Check that a new key can go into one section only.
@@ -99,6 +114,7 @@ def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
         entry = position.entry
         rows[position.at] = entry.indent + entry.key + entry.sign + literal(value) + lines.line_end(rows[position.at])
         return "".join(rows)
+    position.require_no_similar()
     position.require_one_section()
     indent, separator = "", " = "
     if position.entry is not None:
@@ -119,6 +135,7 @@ def remove(text: str, key: Sequence[str]) -> str:
     """Return the text without the key."""
     rows = lines.split(text)
     position = _KeyPosition(rows, *key)
+    position.require_no_similar()
     if position.at is not None:
         del rows[position.at]
     return "".join(rows)
