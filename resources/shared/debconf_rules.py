@@ -24,7 +24,7 @@ def check_answers(attrs: records.Attrs) -> None:
     if not names:
         raise ValueError("answers or passwords is required; name at least one question")
     for question in names:
-        if not re.match(r"[A-Za-z0-9][^\s/]*(/[^\s/]+)+\Z", question):
+        if not re.match(r"[A-Za-z0-9][^\s/\0]*(/[^\s/\0]+)+\Z", question):
             help = "write names such as postfix/mailname; debconf-show PACKAGE lists them"
             raise Wrong(f"{show(question)} is not the name of a question", help)
         if names.count(question) > 1:

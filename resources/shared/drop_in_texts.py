@@ -12,7 +12,7 @@ from typing import Any
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.suggestions import did_you_mean
 from statecfg.remote.graph.wrong_values import PublicSecret, Wrong, show
-from statecfg.resources.shared import records
+from statecfg.resources.shared import line_rules, records
 
 HEADER = "# Managed by statecfg.\n"
 _NICKNAMES = ("@reboot", "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
@@ -306,15 +306,22 @@ def check_sections(sections: Mapping[str, Any]) -> None:
     :raises Wrong: if a section is not a map, or a value is not one line of text, a number, or a list of these
     """
     for section, settings in sections.items():
+        if not re.match(r"[A-Za-z0-9][A-Za-z0-9 ._-]*\Z", section):
+            raise Wrong(f"sections: {show(section)} is not the name of a section", "such as Unit, Service or Install")
         if not isinstance(settings, Mapping):
             raise Wrong(f"sections: {section} is not a map", f"write {section}: {{Key: value}}")
         for key, values in settings.items():
+            if not re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z", key):
+                raise Wrong(
+                    f"sections: {section}: {show(key)} is not the name of a setting", "see systemd.directives(7)"
+                )
             if isinstance(values, Mapping) or values is None:
                 raise Wrong(f"sections: {section}: {key} is not a string", "write text, a number, or a list of them")
             if _secret(values):
                 raise PublicSecret("put it into a `file` of mode 0600, and name that in EnvironmentFile", "sections")
             for value in _several(values):
-                if not isinstance(value, (str, int, float)) or "\n" in str(value):
+                if not isinstance(value, (str, int, float)):
                     raise Wrong(
-                        f"sections: {section}: {key} has a value that is not one line", "write one line per value"
+                        f"sections: {section}: {key} is not a string", "write text, a number, or a list of them"
                     )
+                line_rules.check_line(f"sections: {section}: {key}", str(value))

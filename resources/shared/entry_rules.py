@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.wrong_values import PublicSecret, Wrong, show
+from statecfg.resources.shared import line_rules
 
 _HOST_NAME = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)(\.(?!-)[A-Za-z0-9_-]{1,63}(?<!-))*\Z")
 _KEY_TYPE = re.compile(r"(ssh|ecdsa-sha2|sk-ssh|sk-ecdsa-sha2)-[a-z0-9@.-]+\Z")
@@ -177,6 +178,7 @@ def check_module(name: str, parameters: Mapping[str, object]) -> None:
             raise PublicSecret("modules have no secret parameters", "parameters")
         if not re.match(r"\S+\Z", str(value)):
             raise Wrong(f"parameters: {parameter} is {show(value)}", "write a value without blanks")
+        line_rules.check_line(f"parameters: {parameter}", str(value))
 
 
 def check_swap_size(text: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyrsistent import PVector
 
-from statecfg.graph import schema
+from statecfg.graph import on_host, schema
 from statecfg.graph.layers import check
 from statecfg.graph.nodes import Node
 from statecfg.graph.opaque import Composed
@@ -21,6 +21,7 @@ from statecfg.remote.graph.wrong_values import PublicSecret, show
 
 Taken = Mapping[str, Mapping[str, Sequence[Output]]]  # node → attribute → the values of nodes in it
 
+_ENDS = "\n\r\\"  # what ends a line, or continues it in the next one
 _GENERATE = "use the secret itself: !secret {generate: KIND, name: NAME}"
 
 
@@ -119,7 +120,6 @@ def _describe(
     inserts: dict[str, list[Any]] = {}
     hides = {*wire.get("hides", ())}
     for name, values in attributes.items():
-        one_line = _takes_one_line(node, name)
         for value in values:
             source = packed[value.node]
             if source.get("hides"):
@@ -129,8 +129,8 @@ def _describe(
                     detail = f"`{name}` of {node.provides} contains the value `{value.output}` of {value.node}, which "
                     detail += "uses a secret; every user of the host can read it there"
                     problems.append(problem("SC0425", detail, help, *node.positions))
-            earlier = inserts.setdefault(value.reference, [value.node, value.output, one_line])
-            earlier[2] = earlier[2] or one_line
+            earlier = inserts.setdefault(value.reference, [value.node, value.output, ""])
+            earlier[2] += "".join(one for one in _refused_ends(node, name, value) if one not in earlier[2])
             options = source.setdefault("options", {})
             options["produces"] = sorted({*options.get("produces", ()), value.output})
     wire["options"] = {**wire.get("options", {}), "inserts": inserts}
@@ -171,13 +171,37 @@ def _public(node: Node, name: str) -> str | None:
     return None
 
 
-def _takes_one_line(node: Node, name: str) -> bool:
-    """Return whether an attribute refuses values with line breaks."""
+def _refused_ends(node: Node, name: str, value: Output) -> str:
+    r"""Return what a value must not contain: line breaks, and `\` if its end must not be one.
+
+    :param name: an attribute of the packed node, which `to_wire` may have made of others
+    """
+    declared = (
+        [name] if name in node.attrs else [key for key, item in node.attrs.items() if value in on_host.found(item)]
+    )
+    return "".join(end for end in _ENDS if not all(_accepts(node, each, end) for each in declared))
+
+
+def _accepts(node: Node, name: str, end: str) -> bool:
+    """Return whether an attribute accepts a value that contains the end of a line, or continues a line."""
+    validate = node_type.methods.get("validate") if (node_type := REGISTRY.get(node.type)) is not None else None
+    text = "a\\" if end == "\\" else f"a{end}b"
     try:
-        _checked(node, name, "a\nb")
+        _checked(node, name, text)
     except ValueError:
+        return False
+    if validate is None:
         return True
-    return False
+    given = {key: item for key, item in node.attrs.items() if key != "type"}
+    for known, attrs in (
+        (True, {**given, name: _with_text(given[name], "ab")}),
+        (False, {**given, name: _with_text(given[name], text)}),
+    ):
+        try:
+            validate(attrs)
+        except ValueError:
+            return known  # it refuses every text, for another reason
+    return True
 
 
 def _refused(node: Node, name: str) -> Problem | None:

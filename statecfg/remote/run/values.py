@@ -34,14 +34,16 @@ def fill(
     options = node.options
     written = options.setdefault("written", dict(node.attrs))
     values = {}
-    for reference, (source, output, one_line) in options["inserts"].items():
+    for reference, (source, output, refused) in options["inserts"].items():
         what = f"the value {output} of {source}"
         function = types[nodes[source].type].outputs[output]
         value = values[reference] = value_of(nodes[source], function, plan, world, what)
         if len(value) > LARGEST or "\0" in value:
             raise CheckError(f"{what} can't be used: it has more than {LARGEST} characters or contains a NUL")
-        if one_line and "\n" in value:
+        if any(end in value for end in refused if end != "\\"):
             raise CheckError(f"{what} can't be used here: it has several lines")
+        if "\\" in refused and value.endswith("\\"):
+            raise CheckError(f"{what} can't be used here: it ends with a backslash")
         if nodes[source].hides:
             conceal(value, f"{output} of {source}")
     for name, attr in written.items():

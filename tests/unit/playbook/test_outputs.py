@@ -56,19 +56,34 @@ def test_users_require_the_source_and_name_the_value(tmp_path: Path) -> None:
     assert [node["provides"] for node in definition.layers[0]] == ["command:version", "file:/e"]
     assert nodes["file:/b"]["requires"] == ["file:/a", "command:version"]
     assert nodes["command:version"]["options"] == {"produces": ["stdout"]}
-    one_line = {
-        name: node["options"]["inserts"] for name, node in nodes.items() if "inserts" in node.get("options", {})
-    }
-    assert one_line == {
-        "file:/a": {reference(): [*VERSION, False]},
-        "file:/b": {reference(): [*VERSION, False]},
-        "line_in_file:/c": {reference(): [*VERSION, True]},
-        "command:d": {reference(): [*VERSION, False]},
+    inserts = {name: node["options"]["inserts"] for name, node in nodes.items() if "inserts" in node.get("options", {})}
+    assert inserts == {
+        "file:/a": {reference(): [*VERSION, ""]},
+        "file:/b": {reference(): [*VERSION, ""]},
+        "line_in_file:/c": {reference(): [*VERSION, "\n\r"]},
+        "command:d": {reference(): [*VERSION, ""]},
     }
     assert not any("hides" in node for node in nodes.values()) and definition.secrets == {}
     assert definition.automatic["file:/a"] == {"command:version": "its value `stdout`"}
     sizes = [len(bundle.parts({}, layers)) for layers in (definition.layers, [[nodes["file:/e"]]])]
     assert sizes == [2, 0]
+
+
+def test_hosts_refuse_values_that_would_end_a_line_of_a_file() -> None:
+    """This also holds for attributes from which the controller makes the text of a file."""
+    definition = compiled(
+        version(),
+        resources.cron("a", schedule="@daily", command="true", environment={"V": output(*VERSION)}),
+        resources.ini_key("/b", section="s", key="k", value=output(*VERSION)),
+        resources.file("/c", content=output(*VERSION)),
+    )
+    nodes = {node["provides"]: node for layer in definition.layers for node in layer}
+    refused = {
+        name: next(iter(node["options"]["inserts"].values()))[2]
+        for name, node in nodes.items()
+        if name != "command:version"
+    }
+    assert refused == {"cron:a": "\n\r", "ini_key:/b": "\n\r\\", "file:/c": ""}
 
 
 def test_value_is_secret_if_its_source_uses_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,9 +23,9 @@ assert command and file
 REFERENCE = "statecfgOutput" + "1" * 40
 
 
-def user(one_line: bool = False, output: str = "stdout", source: str = "command:c", **more: Any) -> HostNode:
+def user(refused: str = "", output: str = "stdout", source: str = "command:c", **more: Any) -> HostNode:
     attrs = {"path": "/a", "content": Blob.of(f"it is {REFERENCE}")}
-    options = {"inserts": {REFERENCE: [source, output, one_line]}}
+    options = {"inserts": {REFERENCE: [source, output, refused]}}
     return HostNode("file:/a", "file", (source,), attrs, options=options, **more)
 
 
@@ -83,17 +83,19 @@ def test_digest_is_known_in_the_plan() -> None:
 
 
 @each(
-    ("said", "one_line", "words"),
+    ("said", "refused", "words"),
     [
-        (None, False, "nothing to do, and this host has no record of the value"),
-        ("a\nb", True, "several lines"),
-        ("a\0b", False, "contains a NUL"),
-        ("a" * 65537, False, "more than 65536 characters"),
+        (None, "", "nothing to do, and this host has no record of the value"),
+        ("a\nb", "\n\r", "several lines"),
+        ("a\rb", "\n\r", "several lines"),
+        ("a\\", "\n\r\\", "ends with a backslash"),
+        ("a\0b", "", "contains a NUL"),
+        ("a" * 65537, "", "more than 65536 characters"),
     ],
 )
-def test_unusable_values_are_errors(said: str | None, one_line: bool, words: str) -> None:
+def test_unusable_values_are_errors(said: str | None, refused: str, words: str) -> None:
     with pytest.raises(CheckError, match=words):
-        fill(user(one_line), planner(source(), said))
+        fill(user(refused), planner(source(), said))
 
 
 def test_secret_value_is_masked_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:

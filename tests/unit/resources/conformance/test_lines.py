@@ -1,0 +1,116 @@
+"""Texts that become lines of files: no value ends its line, and none swallows the next one.
+
+Each text of a node, at any depth and also as the name of a key, gets what ends or continues lines. Then either the
+playbook or the plan refuses it, or the host writes as many lines as without it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from statecfg.problems import InvalidInput
+from statecfg.remote.graph.model import Blob
+from tests.unit.resources.conformance.types import STATE_DIR, TYPES, actions, examples, prepared
+
+MARK = "zQ9"
+ENDS = {"a line break": f"\n{MARK}", "CR": f"\r{MARK}", "NUL": f"\0{MARK}", "a last backslash": f"{MARK}\\"}
+# Attributes with a whole text of the user, which may have several lines.
+TEXTS = {
+    "ansible_module": ("arguments",),  # they reach the module as JSON
+    "block_in_file": ("block",),
+    "ca_certificate": ("content",),
+    "file": ("content",),
+    "json_key": ("value",),  # JSON escapes line breaks
+    "logrotate": ("scripts",),
+    "nftables": ("content",),
+    "quadlet": ("content",),
+    "replace": ("replacement",),
+    "sudoers": ("content",),
+    "systemd_unit": ("content",),
+    "toml_key": ("value",),
+    "yaml_key": ("value",),
+}
+# Arguments of actions that are no lines: programs and their arguments, and names in the kernel.
+WHOLE = ("argv", "backup", "body", "command", "target", "validate")
+# Types whose files continue a line after a backslash.
+CONTINUED = ("ini_key", "kernel_module", "pam", "quadlet", "systemd_unit")
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the place of each text in a value; the place of a key ends in None."""
+    if isinstance(value, str):
+        yield place
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if place:
+                yield (*place, key, None)
+            yield from places(item, (*place, key))
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from places(item, (*place, number))
+
+
+def extended(value: Any, place: tuple[Any, ...], end: str) -> Any:
+    """Return a value in which the text at a place has another end."""
+    if not place:
+        return value + end
+    first, *rest = place
+    if rest == [None]:
+        return {key + end if key == first else key: item for key, item in value.items()}
+    copy = value.copy()
+    copy[first] = extended(value[first], tuple(rest), end)
+    return copy
+
+
+def lines(value: Any, name: str = "") -> Iterator[str]:
+    """Yield the texts in the arguments of an action that are lines or whole contents of files."""
+    if isinstance(value, Blob):
+        value = value.read().decode("utf-8", "replace")
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if key not in WHOLE:
+                yield from lines(item, key)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from lines(item, name)
+
+
+def breaks(texts: list[str]) -> dict[str, int]:
+    return {end: sum(text.count(end) for text in texts) for end in "\n\r\0"}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_no_text_ends_or_continues_a_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STATECFG_STATE_DIR", STATE_DIR)
+    directories = (tmp_path / str(number) for number in itertools.count())
+    seen = set()
+    for case in examples(name):
+        usual = prepared(case, next(directories))
+        expected = breaks([text for action in actions(usual.plan()) for text in lines(action.args)])
+        for place in places(case.data["node"]):
+            kind = tuple("#" if isinstance(part, int) else part for part in place)
+            if kind in seen or place[0] in TEXTS.get(name, ()):
+                continue
+            seen.add(kind)
+            for what, end in ENDS.items():
+                node = extended(case.data["node"], place, end)
+                try:
+                    example = prepared(replace(case, data={**case.data, "node": node}), next(directories))
+                    plan = example.plan()
+                except InvalidInput:
+                    continue
+                if example.step(plan).outcome == "failed":
+                    continue
+                found = [text for action in actions(plan) for text in lines(action.args)]
+                where = f"{case.place}: {what} in {place}: {found}"
+                assert breaks(found) == expected, where
+                if what == "a last backslash" and name in CONTINUED:
+                    assert not any(line.endswith(f"{MARK}\\") for text in found for line in text.split("\n")), where
