@@ -30,6 +30,8 @@ class Definition:
     :param automatic: node name → name of a node that it requires automatically → reason. The layers contain these
         requirements as well
     :param left_out: automatic requirements that would have closed a cycle
+    :param restarts: node of the playbook that this definition leaves out → the nodes of this definition to whose change
+        it reacts
     :param packed: the layers as frames
     """
 
@@ -40,6 +42,7 @@ class Definition:
     digest: str = ""
     automatic: Automatic = field(default_factory=dict)
     left_out: Sequence[LeftOut] = ()
+    restarts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     packed: PackedLayers = field(default=NO_LAYERS, repr=False, compare=False)
 
     def __post_init__(self) -> None:

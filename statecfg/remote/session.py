@@ -15,6 +15,7 @@ from statecfg.remote.ledger.journal import Journal
 from statecfg.remote.ledger.lock import Lock
 from statecfg.remote.ledger.records import contents
 from statecfg.remote.machine.real import Facets, RealMachine
+from statecfg.remote.run.left_out import foreseen
 from statecfg.remote.run.management import Management, causes
 from statecfg.remote.run.order import Order
 from statecfg.remote.run.report import differing, fingerprints, portions, summary
@@ -304,7 +305,7 @@ class Session:
         :param waits: the run now waits for the controller's answer `go` or `no`
         """
         prints, spent = fingerprints(plan, self.channel.mask), [0]
-        self.warnings += [step.reason for step in plan.removal_steps() if step.cannot_undo]
+        self.warnings += foreseen(plan, managed.order)
         for part, layers in (("removals", plan.removals), ("layers", plan.layers), ("left", plan.to_keep)):
             for number, steps in enumerate(layers):
                 for nodes in portions((managed.report(step) for step in steps), spent):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from statecfg.problems.frozen import dataclass
@@ -31,6 +31,7 @@ class Evaluated:
     :param again: node name → source locations of its declarations in other plays, with the variables of these plays
     :param secrets: the secrets in the graph and the variables
     :param tags: the tags of all resources, if only some tags were requested
+    :param restarts: node that the requested tags leave out → the nodes of the graph in its `restart_on`
     """
 
     graph: Graph
@@ -38,6 +39,7 @@ class Evaluated:
     secrets: Mapping[str, Secret]
     again: Again
     tags: frozenset[str] = frozenset()
+    restarts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def evaluate(
@@ -56,10 +58,20 @@ def evaluate(
         graph, variables, again = _graph(host, plays, extra, reading)
         graph = _expanded(graph)
         existing: frozenset[str] = frozenset()
+        restarts: Mapping[str, Sequence[str]] = {}
         if tags:
             existing = frozenset(tag for node in graph.nodes() for tag in node.options.get("tags") or ())
-            graph = tagged(graph, tags)  # calls functions of node types, which may read facts as well
-    return Evaluated(graph, variables, dict(used), again, existing)
+            whole, graph = graph, tagged(graph, tags)  # calls functions of node types, which may read facts as well
+            restarts = _restarts(whole, graph)
+    return Evaluated(graph, variables, dict(used), again, existing, restarts)
+
+
+def _restarts(whole: Graph, chosen: Graph) -> Mapping[str, Sequence[str]]:
+    """Return each node that was not chosen and that reacts to chosen nodes → these nodes."""
+    names = {node.provides for node in chosen.nodes()}
+    others = (node for node in whole.nodes() if node.provides not in names and node.triggers)
+    found = {node.provides: sorted(names.intersection(node.triggers)) for node in others}
+    return {name: causes for name, causes in found.items() if causes}
 
 
 def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project, reading: Reading) -> Definition:
@@ -90,7 +102,8 @@ def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project,
         if host.transport == "local" or host.name == LOCAL:
             report(*reboots.refused(graph.nodes()))
     secrets = opaque.by_name((name, value.reveal()) for name, value in (*evaluated.secrets.items(), *used.items()))
-    return replace(compiled, secrets=opaque.by_name([*secrets.items(), *compiled.secrets.items()]))
+    named = opaque.by_name([*secrets.items(), *compiled.secrets.items()])
+    return replace(compiled, secrets=named, restarts=evaluated.restarts)
 
 
 def _context(host: Host, reading: Reading, variables: Vars) -> HostContext:

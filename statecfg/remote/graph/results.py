@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     class Result(TypedDict, total=False):
         """The result of an action: `status`, with `reason` if it failed, and `log`, the output of its program.
 
-        `said` are texts for outputs and undo, by name. `unchanged` means that the action found nothing to change.
+        `said` are texts for outputs and undo, by name. `unchanged` means that the action found nothing to change,
+        `intact` that it failed before it changed anything.
         """
 
         status: str
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         log: str
         said: Dict[str, str]
         unchanged: bool
+        intact: bool
 else:  # hosts don't load `typing`, which takes as long as checking 20 files
     Result = dict
 

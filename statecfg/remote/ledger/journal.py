@@ -90,7 +90,9 @@ class Journal:
         """
         lines = []
         for node, op, result in ended:
-            more = {"said": result["said"]} if "said" in result else {}
+            more: Dict[str, Any] = {"said": result["said"]} if "said" in result else {}
+            if "intact" in result:
+                more["intact"] = True
             reason = self.mask(result.get("reason", ""))
             lines.append(dict(more, node=node, took=op, status=result["status"], reason=reason))
         self.append(lines)
@@ -134,6 +136,7 @@ class Account:
         self.records: List[Union[Resource, StateChange]] = []
         self.said: Dict[str, Dict[str, str]] = {}
         self.left: List[str] = []
+        self.intact: Set[int] = set()  # the numbers of the actions that failed before they changed anything
         open_actions: Dict[Tuple[str, str], int] = {}
         for line in lines:
             try:
@@ -164,6 +167,8 @@ class Account:
             at = open_actions[node, entry["took"]]
             self.actions[at] = (node, entry["took"], entry["status"], entry["reason"])
             self.said.setdefault(node, {}).update(entry.get("said", {}))
+            if "intact" in entry:
+                self.intact.add(at)
 
     def manage(self, resource: Resource) -> None:
         """Add a resource that became managed."""
@@ -183,7 +188,11 @@ class Account:
         """Tell whether `node` still has to react to the change of `cause`."""
         if self.outcomes.get(node) in Outcome.SOUND:
             return False
-        return cause in self.started and self.outcomes.get(cause) != Outcome.UNCHANGED
+        if cause not in self.started or self.outcomes.get(cause) == Outcome.UNCHANGED:
+            return False
+        return not self.intact or any(
+            action[0] == cause and number not in self.intact for number, action in enumerate(self.actions)
+        )
 
 
 def interrupted_runs(state_dir: str) -> List[Tuple[str, Account]]:

@@ -79,8 +79,8 @@ class RealMachine(Machine):
         self.listen, self.batch = listen, batch
         self.open_parent = open_parent if batch is None else batch.open_parent
         self.memo: Dict[str, Any] = {}
-        # Number of calls of writing methods. If an op calls none, it changes the host without using the machine.
-        self.calls = 0
+        # Calls of writing methods (an op without any bypasses the machine), and those that failed without an effect.
+        self.calls = self.kept = 0
 
     # Reading
 
@@ -176,15 +176,15 @@ class RealMachine(Machine):
         backup: Optional[str] = None,
         validate: Optional[Sequence[str]] = None,
     ) -> Result:
-        # `durable.replace` is not enough here: other users may be able to change the directory, so this holds it open.
-        # It also keeps mode and owner, and notices if another program changes the file meanwhile.
+        # Other users may be able to change the directory, so this holds it open, unlike `durable.replace`.
         self.calls += 1
         blob = Blob.of(content)
         try:
             parent, name, directory = self.open_parent(path)
         except OSError as problem:
+            self.kept += 1
             return failed("write", path, problem)
-        temporary, source = "", -1
+        temporary, source, intact = "", -1, True
         try:
             info = files.lstat(name, parent)
             if info is not None and not st.S_ISREG(info.st_mode) and not st.S_ISLNK(info.st_mode):
@@ -193,6 +193,7 @@ class RealMachine(Machine):
             proven = True
             if old_info is not None and self._holds(directory.rstrip("/") + "/" + name, old_info, blob):
                 if not files.changes_hands(old_info, owner):
+                    intact = False
                     return files.permit(parent, name, path, mode, owner, group) or ok()
                 if blob.data is None and blob.path is None:
                     source = open_file(directory.rstrip("/") + "/" + name)
@@ -211,6 +212,7 @@ class RealMachine(Machine):
                     return refused
             if not files.same(info, files.lstat(name, parent)):
                 return error(files.OVERTAKEN % path)
+            intact = False
             if backup and old_info is not None:
                 files.keep(parent, name, name + backup)
             os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
@@ -220,6 +222,7 @@ class RealMachine(Machine):
         except (OSError, LookupError) as problem:
             return failed("write", path, problem)
         finally:
+            self.kept += intact
             if temporary:
                 files.unlink(temporary, parent)
             if source >= 0:

@@ -15,6 +15,7 @@ from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.run.dependents import Dependent, Dependents
+from statecfg.remote.run.left_out import left_out, standing
 from statecfg.remote.run.plan import PreviousSecrets
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.run.report import step_report
@@ -112,8 +113,7 @@ class Management:
         for name in self.orphans.reused:
             del resources[name]
         names = {resource.name: name for name, resource in self.orphans.renamed.items()}
-        for debt in self.recorded.debts:
-            debt.node, debt.cause = names.get(debt.node, debt.node), names.get(debt.cause, debt.cause)
+        self.recorded.debts = standing(self.recorded, names, order, defined)
         coming = {node.provides for layer in self.layers for node in layer}
         self.dependents = Dependents(before, self.orphans.to_remove, coming, names)
         self.dependents.add_debts(self.recorded.debts)
@@ -323,6 +323,7 @@ class Management:
         ]
         owed += [(name, cause, None) for name, cause in (self.dependents.later if self.dependents is not None else ())]
         owed = [debt for debt in owed if plan.acts(debt[1])]
+        owed += [(name, cause, None) for name, cause in left_out(plan, self.order.restarts)]
         self.recorded.restarts = {debt.node for debt in self.recorded.debts}.union(node for node, _, _ in owed)
         ledger.begin(self._run, owed)
         life = self.life

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _REQUIRED = {"run", "mode", "who", "playbook", "types"}
 _DEFAULTS = {
     **dict.fromkeys(("keep_going", "expect", "asks", "login", "prune", "partial", "verify_content", "yes"), False),
-    **{key: {} for key in ("secrets", "node", "policy", "history", "units", "facts", "resume")},
+    **{key: {} for key in ("secrets", "node", "policy", "history", "units", "facts", "resume", "restarts")},
     **dict.fromkeys(("hooks", "differs", "parts"), ()),
     "lock_timeout": 0.0,
     "ledger": "",
@@ -40,6 +40,7 @@ class Order:
     :ivar login: the controller can try a new login
     :ivar prune: remove orphans
     :ivar partial: the playbook defines more resources than the controller sent
+    :ivar restarts: node of the playbook that the controller did not send → the sent nodes to whose change it reacts
     :ivar verify_content: read every file, even if its inode, size and times are unchanged
     :ivar yes: the run may remove more than half of the resources
     :ivar ledger: the lineage of the ledger that the controller knows
@@ -68,6 +69,7 @@ class Order:
         login: bool
         prune: bool
         partial: bool
+        restarts: Mapping[str, List[str]]
         verify_content: bool
         yes: bool
         ledger: str

@@ -171,9 +171,16 @@ class Performer:
 
     def _attempt(self, machine: RealMachine, perform: Callable[[RealMachine], Any]) -> Any:
         """Perform an action; return what it returns, or an error if it raises one."""
-        calls = machine.calls
+        calls, kept = machine.calls, machine.kept
         try:
-            return perform(machine)
+            result = perform(machine)
+            if (
+                type(result) is dict
+                and result["status"] != ActionStatus.OK
+                and 0 < machine.calls - calls <= machine.kept - kept
+            ):
+                result["intact"] = True
+            return result
         except Unknown as problem:
             return error(str(problem))
         except OSError as problem:

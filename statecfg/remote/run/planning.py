@@ -346,8 +346,9 @@ def as_result(result: Any) -> Result:
         result_map["log"] = str(plain["log"])
     if isinstance(plain.get("said"), dict):
         result_map["said"] = plain["said"]
-    if plain.get("unchanged"):
-        result_map["unchanged"] = True
+    for key in ("unchanged", "intact"):
+        if plain.get(key):
+            result_map[key] = True
     return result_map
 
 

@@ -151,4 +151,5 @@ class HostRequest:
         :param parts: digests of the additional parts of the executor that this host needs
         """
         late = {"types": self.bundle.modules, "secrets": dict(self.definition.secrets)} if self.waits_for_facts else {}
-        return wire.encode({**self.more, **late, "type": "begin", "parts": parts})
+        owed = {"restarts": dict(self.definition.restarts)} if self.definition.restarts else {}
+        return wire.encode({**self.more, **late, **owed, "type": "begin", "parts": parts})
