@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode, Unknown
 from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.results import Result
-from statecfg.remote.machine.world import Machine, Probe, World
-from statecfg.resources.shared import paths, records
+from statecfg.remote.graph.results import Result, error
+from statecfg.remote.machine.world import Machine, World
+from statecfg.resources.shared import git_state, paths, places, records
+from statecfg.resources.shared.git_state import COMMIT, SAFE, Checkout, command, environment, listed, refusal
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -30,69 +29,14 @@ if TYPE_CHECKING:
         url: str
 
 
-COMMIT = re.compile(r"[0-9a-f]{40}\Z")
-SHOWN = 3  # changed files that a message names
-# Nothing in a repository may start a program: its files can belong to another user. Git must not ask questions.
-SAFE = ["-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0"]
 _BRANCHES = "+refs/heads/*:refs/remotes/origin/*"
 
 
-def command(path: str, *words: str) -> list[str]:
-    """Return a command of git in a checkout."""
-    return ["git", *SAFE, "-C", path, *words]
-
-
-def environment(ssh_key: str | None) -> dict[str, str]:
-    """Return the environment of git, with the key for logins over SSH."""
-    ssh = "ssh -o BatchMode=yes"
-    if ssh_key is not None:
-        ssh += " -o IdentitiesOnly=yes -i '%s'" % ssh_key.replace("'", "'\\''")
-    return {"GIT_TERMINAL_PROMPT": "0", "GIT_SSH_COMMAND": ssh}
-
-
-def refusal(what: str, probe: Probe) -> str:
-    """Return why git cannot read something."""
-    if probe.status == 127:
-        return "git is not installed on this host; require the package git"
-    lines = probe.errors.decode("utf-8", "replace").strip().splitlines() or [f"exit status {probe.status}"]
-    why = next((line for line in lines if line.startswith(("fatal: ", "error: "))), lines[-1])
-    return f"git cannot read {what}: {why}"
-
-
-class Checkout:
-    """What is in a directory.
-
-    :ivar commit: the commit that is checked out, "" if there is none
-    :ivar branch: the branch that is checked out, "" for none
-    :ivar url: the repository that it comes from, "" if that is unknown
-    :ivar changes: the changed and, if asked for, the untracked and ignored files
-    """
-
-    def __init__(self, path: str, world: World, user: str | None, untracked: bool = False) -> None:
-        """Inspect a checkout.
-
-        :raises CheckError: if git cannot read it
-        :raises Unknown: if a required node changes it first
-        """
-        options: records.Fields = {"user": user} if user is not None else {}
-        mode = ["--untracked-files=all", "--ignored"] if untracked else ["--untracked-files=no"]
-        status = command(path, "status", "--porcelain=v2", "--branch", *mode)
-        found = world.probe(status, inputs=("git", [path]), **options)
-        if found.status:
-            raise CheckError(refusal(path, found))
-        lines = found.text.splitlines()
-        facts = dict(line[2:].split(" ", 1) for line in lines if line.startswith("# ") and line.count(" ") > 1)
-        self.commit = facts.get("branch.oid", "") if facts.get("branch.oid") != "(initial)" else ""
-        self.branch = facts.get("branch.head", "") if facts.get("branch.head") != "(detached)" else ""
-        self.changes = [re.split(r"[ \t]", line)[-1] for line in lines if not line.startswith("#")]
-        origin = world.probe(command(path, "config", "--get", "remote.origin.url"), inputs=("git", [path]), **options)
-        self.url = origin.text.strip()
-
-
-def found(path: str, world: World, user: str | None, untracked: bool = False) -> Checkout | None:
+def found(path: str, world: World, user: str | None) -> Checkout | None:
     """Return the checkout in a directory; None if nothing, or only an empty directory, is there.
 
-    :raises CheckError: if something else is there
+    :param user: the user whom the node names
+    :raises CheckError: if something else is there, or if nobody may run git there
     """
     stat = paths.look(world, path)
     if stat is None:
@@ -103,7 +47,7 @@ def found(path: str, world: World, user: str | None, untracked: bool = False) ->
         if world.listdir(path):
             raise CheckError(f"{path} contains files, but is not a git checkout; move them away")
         return None
-    return Checkout(path, world, user or (stat.owner if os.geteuid() == 0 else None), untracked)
+    return Checkout(path, world, git_state.runner(world, path, user))
 
 
 def wanted(attrs: records.Attrs, world: World) -> str:
@@ -146,13 +90,13 @@ def clone(
 
     :param commit: the commit of the version; "" in a plan that does not know it yet
     """
+    if machine.apparent(path) is not None and machine.listdir(path):
+        return error(f"{path} contains files by now")
     result = machine.mkdir(path, 0o755, user)
-    for words in (["init", "--quiet"], ["remote", "add", "origin", repository]):
-        if result["status"] == "ok":
-            result = _run(machine, path, words, user, None, timeout)
+    work = _Work(machine, path, user, ssh_key, timeout)
     if result["status"] == "ok":
-        result = _get(machine, path, version, commit, user, depth, ssh_key, submodules, timeout)
-    return result
+        result = work.run(["init", "--quiet"], ["remote", "add", "origin", repository])
+    return result if result["status"] != "ok" else work.get(version, commit, depth, submodules, True)
 
 
 @op(name="update")
@@ -167,13 +111,15 @@ def update(
     ssh_key: str | None = None,
     submodules: bool = False,
     timeout: float = 600.0,
+    discard_changes: bool = False,
 ) -> Result:
-    """Get the new commits of a checkout, and check one out. Local changes are lost."""
-    set_url = ["config", "remote.origin.url", repository]
-    result = _run(machine, path, set_url, user, None, timeout)
-    if result["status"] == "ok":
-        result = _get(machine, path, version, commit, user, depth, ssh_key, submodules, timeout)
-    return result
+    """Get the new commits of a checkout, and check one out.
+
+    :param discard_changes: overwrite local changes, and files in the way
+    """
+    work = _Work(machine, path, user, ssh_key, timeout)
+    result = work.run(["config", "remote.origin.url", repository])
+    return result if result["status"] != "ok" else work.get(version, commit, depth, submodules, discard_changes)
 
 
 @op(name="restore")
@@ -182,61 +128,69 @@ def restore(machine: Machine, path: str, url: str, target: str, detach: bool, us
 
     :param target: a branch, or a commit if `detach` is set
     """
-    words = ["checkout", "--quiet", "--force", *(["--detach"] if detach else []), target]
-    result = _run(machine, path, words, user, None, 600.0)
-    if url and result["status"] == "ok":
-        result = _run(machine, path, ["config", "remote.origin.url", url], user, None, 600.0)
-    return result
+    steps = [["checkout", "--quiet", "--no-overwrite-ignore", *(["--detach"] if detach else []), target]]
+    steps += [["config", "remote.origin.url", url]] if url else []
+    return _Work(machine, path, user, None, 600.0).run(*steps, ["update-ref", "-d", git_state.OURS])
 
 
-def _run(
-    machine: Machine, path: str, words: Sequence[str], user: str | None, ssh_key: str | None, timeout: float
-) -> Result:
-    env = environment(ssh_key)
-    return machine.run(command(path, *words), {"files": [path]}, env=env, user=user, timeout=timeout)
+class _Work:
+    """The commands of git that change a checkout.
 
+    :param user: the user who runs them; None: the running user
+    """
 
-def _get(
-    machine: Machine,
-    path: str,
-    version: str,
-    commit: str,
-    user: str | None,
-    depth: int | None,
-    ssh_key: str | None,
-    submodules: bool,
-    timeout: float,
-) -> Result:
-    """Fetch a version and check its commit out."""
-    what = [_BRANCHES, "--tags"] if depth is None else ["--depth", str(depth), version]
-    steps = [["fetch", "--quiet", "--force", "origin", *what], ["checkout", "--quiet", "--force", "--detach", commit]]
-    if submodules:
-        steps.append(["submodule", "--quiet", "update", "--init", "--recursive", "--force"])
-    for words in steps:
-        result = _run(machine, path, words, user, ssh_key, timeout)
-        if result["status"] != "ok":
-            return result
-    return result
+    def __init__(self, machine: Machine, path: str, user: str | None, ssh_key: str | None, timeout: float) -> None:
+        self.machine, self.path, self.user = machine, path, user
+        self.env, self.timeout = environment(ssh_key), timeout
+
+    def run(self, *steps: Sequence[str]) -> Result:
+        """Run commands until one fails."""
+        result: Result = {"status": "ok"}
+        for words in steps:
+            also = git_state.obeyed(self.machine, self.path)
+            refused = places.changed_hands(self.machine, self.path, self.user, "git", also)
+            if refused is not None:
+                return refused
+            argv, effect = command(self.path, *words), {"files": [self.path]}
+            result = self.machine.run(argv, effect, env=self.env, user=self.user, timeout=self.timeout)
+            if result["status"] != "ok":
+                return result
+        return result
+
+    def get(self, version: str, commit: str, depth: int | None, submodules: bool, discard: bool) -> Result:
+        """Fetch a version and check its commit out."""
+        force = ["--force"] if discard else []
+        fetch = ["fetch", "--quiet", "--force", "--no-recurse-submodules"]
+        if depth is not None:
+            fetch += ["--depth", str(depth), "origin", version]
+        else:
+            whole = ["--unshallow"] if self.machine.apparent(self.path + "/.git/shallow") is not None else []
+            fetch += ["--prune", *whole, "origin", _BRANCHES, "--tags"]
+        keep = force or ["--no-overwrite-ignore"]
+        steps = [fetch, ["checkout", "--quiet", *keep, "--detach", commit]]
+        if submodules:
+            steps.append(["submodule", "--quiet", "sync", "--recursive"])
+            steps.append(["submodule", "--quiet", "update", "--init", "--recursive", *force])
+        return self.run(*steps, ["update-ref", git_state.OURS, commit])
 
 
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
     """Compare the checkout with the wanted commit.
 
-    :raises CheckError: if something else is at the path, or the checkout has local changes
+    :raises CheckError: if something else is at the path, or work in the checkout would be lost
     """
     attrs, path = node.attrs, node.attrs["path"]
-    present = found(path, world, attrs.get("user"), bool(attrs.get("absent")))
+    present = found(path, world, attrs.get("user"))
     if attrs.get("absent"):
-        return _removal(path, present)
+        return _removal(attrs, present)
     paths.account(world, "users", attrs.get("user"), node, nodes)
     # After its actions, the node is right even if the branch has moved since then.
     stays = not attrs.get("update", True) or (world.acted and not COMMIT.match(attrs["version"]))
+    attrs = {**attrs, "user": git_state.runner(world, path, attrs.get("user"))}
     if present is None:
         paths.require_parent(world, path, node, nodes)
     elif present.commit and stays:
-        return ActionSpec()
-    else:
-        attrs = {**attrs, "user": attrs.get("user") or _owner(path, world)}
+        return _missing_submodules(present, {**attrs, "version": present.commit})
     cause = None
     try:
         commit = wanted(attrs, world)
@@ -246,37 +200,74 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> Action
         return ActionSpec([_action(clone, attrs, commit)], known_after=cause)
     if cause is not None:
         raise Unknown(cause, f"the commit of {attrs['version']} is")
-    if (present.commit, present.url) == (commit, attrs["repository"]) and not present.changes:
+    if (present.commit, present.url) != (commit, attrs["repository"]) or present.changes:
+        _refuse_loss(present, attrs, commit)
+        return ActionSpec([_update(attrs, commit)])
+    return _missing_submodules(present, attrs)
+
+
+def _missing_submodules(present: Checkout, attrs: records.Attrs) -> ActionSpec:
+    """Return the action that gets submodules which are missing or, if the node is updated, at another commit."""
+    if not attrs.get("submodules") or present.world.stat(present.path + "/.gitmodules") is None:
         return ActionSpec()
-    if present.changes and not attrs.get("discard_changes"):
+    signs = "-+" if attrs.get("update", True) else "-"
+    if not any(sign in signs for sign, _, _ in present.submodules()):
+        return ActionSpec()
+    if not attrs.get("discard_changes"):
+        _refuse(present.path, present.submodule_commits(), "push them or give them a branch")
+    return ActionSpec([_update(attrs, present.commit)])
+
+
+def _refuse_loss(present: Checkout, attrs: records.Attrs, commit: str) -> None:
+    """Check that an update loses nothing.
+
+    :raises CheckError: if it would
+    """
+    if attrs.get("discard_changes"):
+        return
+    path = present.path
+    if present.changes:
         text = "%s has local changes (%s); discard_changes: true discards them"
         raise CheckError(text % (path, listed(present.changes)))
-    return ActionSpec([_action(update, attrs, commit)])
+    if present.commit == commit:
+        return
+    _refuse(path, present.loose(), "push them or give them a branch")
+    if attrs.get("submodules"):
+        _refuse(path, present.submodule_commits(), "push them or give them a branch")
+    obstacles = present.in_the_way(attrs, commit)
+    if obstacles:
+        text = "%s has files that the new commit would overwrite (%s); move them away, or "
+        raise CheckError((text + "discard_changes: true discards them") % (path, listed(obstacles)))
 
 
-def _action(make: Callable[..., Action], attrs: records.Attrs, commit: str) -> Action:
+def _refuse(path: str, commits: Sequence[str], help: str) -> None:
+    if commits:
+        text = f"{path} has work that exists nowhere else ({listed(commits)})"
+        raise CheckError(f"{text}; {help}, or discard_changes: true discards it")
+
+
+def _action(make: Callable[..., Action], attrs: records.Attrs, commit: str, **more: bool) -> Action:
     names = ("repository", "version", "user", "depth", "ssh_key", "submodules", "timeout")
-    return make(attrs["path"], commit=commit, **{name: attrs.get(name) for name in names})
+    return make(attrs["path"], commit=commit, **{name: attrs.get(name) for name in names}, **more)
 
 
-def _removal(path: str, present: Checkout | None) -> ActionSpec:
+def _update(attrs: records.Attrs, commit: str) -> Action:
+    return _action(update, attrs, commit, **({"discard_changes": True} if attrs.get("discard_changes") else {}))
+
+
+def _removal(attrs: records.Attrs, present: Checkout | None) -> ActionSpec:
     if present is None:
         return ActionSpec()
-    if present.changes:
-        raise CheckError(f"{path} has local changes ({listed(present.changes)}); remove them first")
-    return ActionSpec([paths.remove(path, True)])
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return the first names of a list for a message."""
-    more = len(names) - SHOWN
-    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    work = "" if attrs.get("discard_changes") else present.work()
+    if work:
+        raise CheckError(f"{present.path} has {work}; save them elsewhere, or discard_changes: true discards them")
+    return ActionSpec([paths.remove(present.path, True)])
 
 
 def remember(node: HostNode, world: World) -> CheckoutMemory:
     """Record what was checked out."""
-    path, user = node.attrs["path"], node.attrs.get("user")
-    present = found(path, world, user)
+    path = node.attrs["path"]
+    present = found(path, world, node.attrs.get("user"))
     empty = present is None and world.stat(path) is not None
     if present is None:
         return {"path": path, "exists": empty, "commit": "", "branch": "", "url": ""}
@@ -284,30 +275,31 @@ def remember(node: HostNode, world: World) -> CheckoutMemory:
 
 
 def undo(node: HostNode, memory: CheckoutMemory, world: World) -> ActionSpec:
-    """Check out what was checked out before, or remove the checkout. One with changed or new files stays."""
-    attrs, path, user = node.attrs, memory["path"], node.attrs.get("user")
-    present = found(path, world, user, True)
+    """Check out what was checked out before, or remove the checkout. One with work that exists nowhere else stays."""
+    attrs, path = node.attrs, memory["path"]
+    present = found(path, world, attrs.get("user"))
     if attrs.get("absent"):
         if not memory["commit"] or present is not None:
             return ActionSpec()
         back = {"repository": memory["url"], "version": memory["commit"], "timeout": 600.0}
+        back["user"] = git_state.runner(world, path, attrs.get("user"))
         return ActionSpec([_action(clone, {**attrs, **back, "depth": None}, memory["commit"])])
     if present is None:
         return ActionSpec()
     if not memory["commit"]:
-        if present.changes:
-            return ActionSpec(left=[f"{path} has changed or new files ({listed(present.changes)}): it stays"])
+        work = "" if attrs.get("discard_changes") else present.work(attrs.get("ssh_key"))
+        if work:
+            return ActionSpec(left=[f"{path} has {work}: it stays"])
         inside = [posixpath.join(path, name) for name in world.listdir(path)]
         return ActionSpec([paths.remove(name, True) for name in (inside if memory["exists"] else [path])])
     same = (present.commit, present.branch, present.url) == (memory["commit"], memory["branch"], memory["url"])
     if same:
         return ActionSpec()
-    if present.changes:
-        return ActionSpec(left=[f"{path} has changed or new files ({listed(present.changes)}): it stays"])
     target = memory["branch"] or memory["commit"]
-    return ActionSpec([restore(path, memory["url"], target, not memory["branch"], user or _owner(path, world))])
-
-
-def _owner(path: str, world: World) -> str | None:
-    stat = world.stat(path)
-    return stat.owner if stat is not None and os.geteuid() == 0 else None
+    back = {**attrs, "repository": memory["url"], "version": target}
+    files, commits = [*present.changes, *present.in_the_way(back, memory["commit"])], present.loose()
+    if files or commits:
+        text = f"changed or new files ({listed(files)})" if files else f"commits of its own ({listed(commits)})"
+        return ActionSpec(left=[f"{path} has {text}: it stays"])
+    user = git_state.runner(world, path, attrs.get("user"))
+    return ActionSpec([restore(path, memory["url"], target, not memory["branch"], user)])

@@ -25,7 +25,16 @@ from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
-from statecfg.resources.shared import ansible_runs, gems, git, http_requests, mariadb, nft, postgresql, redis_settings
+from statecfg.resources.shared import (
+    ansible_runs,
+    gems,
+    git_state,
+    http_requests,
+    mariadb,
+    nft,
+    postgresql,
+    redis_settings,
+)
 from tests.each import check_each
 from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it does
 
@@ -49,7 +58,7 @@ PROGRAMS = {
     "ansible": " ".join(ansible_runs.command()),
     "http": " ".join(http_requests.command()),
     "gems": " ".join(gems.RUBY),
-    "git": " ".join(["git", *git.SAFE]),
+    "git": " ".join(["git", *git_state.SAFE]),
     "mariadb": " ".join([*mariadb.command(mariadb.SOCKET), f"--execute={mariadb.MODE}"]),
     "redis": " ".join(redis_settings.command("6379", "")[:-1]),
     "nft": " ".join(["unshare", "--net", "sh", "-c", nft.TRIAL, "sh"]),
