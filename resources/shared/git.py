@@ -36,7 +36,7 @@ def found(path: str, world: World, user: str | None) -> Checkout | None:
     """Return the checkout in a directory; None if nothing, or only an empty directory, is there.
 
     :param user: the user whom the node names
-    :raises CheckError: if something else is there, or if nobody may run git there
+    :raises CheckError: if something else is there, or if no user may run git there
     """
     stat = paths.look(world, path)
     if stat is None:

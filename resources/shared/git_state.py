@@ -15,7 +15,7 @@ SHOWN = 3  # names in a message
 MOST_REFS = 2000  # refs of a repository that one command names
 # Nothing in a repository may start a program: its files can belong to another user. Git must not ask questions.
 SAFE = ["-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0"]
-# What statecfg has checked out came from the repository, even if no branch leads to it any more.
+# What statecfg has checked out came from the repository, even if no branch leads to it now.
 OURS = "refs/statecfg/checkout"
 _THEIRS = ["--remotes", "--glob=refs/statecfg/*"]
 _MODULE_PATH = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
@@ -158,7 +158,7 @@ class Checkout:
     def _changed(self, entries: Sequence[str]) -> list[str]:
         """Return the changed files in the entries of `git status`, also those in submodules.
 
-        A submodule at another commit is no change: its commits tell whether it contains work.
+        A submodule at another commit is not a change: its commits tell whether it contains work.
         """
         found: list[str] = []
         rest = iter(entries)
@@ -217,7 +217,7 @@ class Checkout:
         if answer.status:
             raise CheckError(refusal(f"the submodules of {self.path}", answer))
         matches = (_SUBMODULE.match(line) for line in answer.text.splitlines())
-        return [match.group(1, 2, 3) for match in matches if match is not None]
+        return [(match[1], match[2], match[3]) for match in matches if match is not None]
 
     def loose(self) -> list[str]:
         """Return the commits that would be lost if HEAD moved, in words."""

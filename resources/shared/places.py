@@ -1,7 +1,7 @@
 """Places: who besides root can change what is at a path, and which user may run a program on it.
 
 A program does what it finds in its directory: it loads plugins, reads settings and starts other programs. So a program
-that root runs in a directory of another user does what that user wants. Whoever can change any component of the path
+that root runs in a directory of another user does what that user wants. A user who can change any component of the path
 can exchange all below it at any moment, also between a check and the start of a program.
 """
 
@@ -18,14 +18,14 @@ from statecfg.remote.machine.paths import UnsafePath, child, normal
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths
 
-EVERYBODY = "every user"
+EVERY_USER = "every user"
 
 
 class Changers:
     """Those who can change what is at some paths.
 
     :ivar users: user → the first path that the user can change
-    :ivar shared: the same for the members of groups, and for everybody: words for them → path
+    :ivar shared: the same for the members of groups, and for all users: words for them → path
     """
 
     def __init__(self, world: World, inspected: Iterable[str]) -> None:
@@ -64,13 +64,13 @@ class Changers:
                 here = inside
 
     def _note(self, path: str, stat: Stat) -> None:
-        """Add those who can change a component: its owner, and whoever else may write."""
+        """Add those who can change a component: its owner, and all others who may write."""
         self.users.setdefault(stat.owner, path)
         sticky = stat.file_type == "directory" and stat.mode & 0o1000  # only owners can rename and remove
         if stat.file_type == "symlink" or sticky:
             return
         if stat.mode & 0o002:
-            self.shared.setdefault(EVERYBODY, path)
+            self.shared.setdefault(EVERY_USER, path)
         if stat.mode & 0o020 and not stat.acl:  # with an access list, these bits are its mask
             self._note_group(stat.group, path)
         for entry_type, name, bits in stat.acl:
@@ -102,7 +102,7 @@ def runner(
     :param user: the user whom the node names
     :param also: more paths that the program obeys
     :param owned: a path that the user who runs the program must own if it exists and the node names no user
-    :raises CheckError: if the program would do what somebody else than this user wants
+    :raises CheckError: if the program would do what another user wants
     """
     me = user_name(os.geteuid())
     changers = Changers(world, (path, *also))
@@ -113,7 +113,7 @@ def runner(
         _check_owner(world, owned, found, where)
         return found
     # A user whom the node names, and a user who is not root, have chosen the members of their groups themselves.
-    shared = changers.shared if (user or me) == "root" else _only(changers.shared, EVERYBODY)
+    shared = changers.shared if (user or me) == "root" else _only(changers.shared, EVERY_USER)
     others = {**others, **shared}
     if others:
         who, where = next(iter(others.items()))
