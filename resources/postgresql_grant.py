@@ -18,6 +18,7 @@ def postgresql_grant(
     schema: PublicLine | None = None,
     tables: Literal["all"] | list[PublicLine] | None = None,
     sequences: Literal["all"] | list[PublicLine] | None = None,
+    default_for: PublicLine | None = None,
     port: Port = 5432,
     absent: bool = False,
     **options: Unpack[NodeOptions],
@@ -37,6 +38,8 @@ def postgresql_grant(
     :param schema: the schema; without `tables` and `sequences`, the privileges are those on the schema itself
     :param tables: names of tables and views, or ``all`` in the schema; its default is then public
     :param sequences: names of sequences, or ``all`` in the schema
+    :param default_for: a role that creates tables or sequences: the privileges are those on each one that it will
+        create in the `schema`, or in any schema without it. They don't change existing ones
     :param port: the port of the server
     :param absent: the role must not have these privileges
 
@@ -48,6 +51,12 @@ def postgresql_grant(
           tables: all
           privileges: [SELECT]
           requires: ["postgresql_user:reports", "postgresql_database:shop"]
+        - postgresql_grant: reports-read-later
+          role: reports
+          database: shop
+          tables: all
+          default_for: shop
+          privileges: [SELECT]
 
     In Python::
 

@@ -47,6 +47,9 @@ _CATALOGS = {
         "coalesce(relacl, acldefault('s', relowner))",
     ),
 }
+# Object type → its letter in pg_default_acl, and its name in ALTER DEFAULT PRIVILEGES.
+_DEFAULTS = {"tables": ("r", "TABLES"), "sequences": ("S", "SEQUENCES")}
+FUTURE = "future "  # precedes the type of these objects in ops
 
 
 def object_type(attrs: records.Attrs) -> str:
@@ -66,6 +69,8 @@ def privileges(attrs: records.Attrs) -> list[str]:
 def named(attrs: records.Attrs) -> list[str] | None:
     """Return the names of the objects of a node; None for all of the object type in the schema."""
     what = object_type(attrs)
+    if attrs.get("default_for") is not None:
+        return [attrs["default_for"]]
     if what in ("tables", "sequences"):
         return None if attrs[what] == "all" else list(attrs[what])
     return [attrs[what]]
@@ -74,21 +79,14 @@ def named(attrs: records.Attrs) -> list[str] | None:
 def held(attrs: records.Attrs, world: World, user: str) -> dict[str, list[str]]:
     """Return the privileges that the role has on each object that exists: object → privileges.
 
+    With `default_for`, the object is the role that creates the objects of the future.
+
     :raises Unknown: if a required node may change them
     :raises CheckError: if the database can't be read
     """
     what, database, port = object_type(attrs), attrs["database"], attrs["port"]
-    catalog, column, access = _CATALOGS[what]
     public = attrs["role"].lower() == "public"
-    who = literal(attrs["role"])
-    grantee = "0" if public else f"(SELECT oid FROM pg_roles WHERE rolname = {who})"  # noqa: S608  # it is quoted
-    names = named(attrs)
-    rules = [f"{column} IN ({', '.join(map(literal, names))})"] if names is not None else []
-    rules += [f"n.nspname = {literal(_schema(attrs))}"] if what in ("tables", "sequences") else []
-    words = "array_remove(array_agg(a.privilege_type), NULL) AS words"
-    joined = f"LEFT JOIN LATERAL aclexplode({access}) a ON a.grantee = {grantee}"
-    found = "SELECT %s AS object, %s FROM %s %s WHERE %s GROUP BY 1"
-    found %= (column, words, catalog, joined, " AND ".join(rules))
+    found = _objects(attrs)
     sql = "SELECT coalesce(json_object_agg(object, words), '{}') FROM (%s) x" % found  # noqa: S608  # the same
     answer = postgresql.query(world, port, user, database, sql)
     if answer.status == 0:
@@ -100,6 +98,8 @@ def held(attrs: records.Attrs, world: World, user: str) -> dict[str, list[str]]:
     sql = f"SELECT count(*) FROM pg_database WHERE datname = {literal(database)}"  # noqa: S608  # the same
     if postgresql.count(world, port, user, "postgres", sql, "the privileges of the role " + attrs["role"]):
         raise postgresql.unreadable("the privileges of the role " + attrs["role"], sql_answers.first_line(answer))
+    if attrs.get("default_for") is not None:
+        return {attrs["default_for"]: []}
     # An action of this plan creates the database: it has a schema `public`, no tables, and the default privileges.
     version = postgresql.server(world, port)["version"]
     defaults: dict[str, list[str]] = {database: [], "public": []} if what in ("database", "schema") else {}
@@ -110,8 +110,33 @@ def held(attrs: records.Attrs, world: World, user: str) -> dict[str, list[str]]:
     return {each: defaults[each] for each in named(attrs) or () if each in defaults}
 
 
+def _objects(attrs: records.Attrs) -> str:
+    """Return the query for the objects of a node, each with the privileges that the role has."""
+    what, who = object_type(attrs), literal(attrs["role"])
+    by_name = f"(SELECT oid FROM pg_roles WHERE rolname = {who})"  # noqa: S608  # it is quoted
+    grantee = "0" if attrs["role"].lower() == "public" else by_name
+    words = "array_remove(array_agg(a.privilege_type), NULL) AS words"
+    joined = f"LEFT JOIN LATERAL aclexplode(%s) a ON a.grantee = {grantee}"
+    found = "SELECT %s AS object, %s FROM %s %s WHERE %s GROUP BY 1"
+    if attrs.get("default_for") is None:
+        catalog, column, access = _CATALOGS[what]
+        names = named(attrs)
+        rules = [f"{column} IN ({', '.join(map(literal, names))})"] if names is not None else []
+        rules += [f"n.nspname = {literal(_schema(attrs))}"] if what in ("tables", "sequences") else []
+        return found % (column, words, catalog, joined % access, " AND ".join(rules))
+    letter, namespace, built_in = _DEFAULTS[what][0], "0", f"acldefault('{_DEFAULTS[what][0].lower()}', r.oid)"
+    if _schema(attrs):  # privileges in a schema are only added to those in all schemas
+        namespace = f"(SELECT oid FROM pg_namespace WHERE nspname = {literal(_schema(attrs))})"  # noqa: S608  # quoted
+        built_in = "NULL"
+    on = f"d.defaclrole = r.oid AND d.defaclobjtype = '{letter}' AND d.defaclnamespace = {namespace}"
+    catalog = f"pg_roles r LEFT JOIN pg_default_acl d ON {on}"
+    access = f"coalesce(d.defaclacl, {built_in})"
+    return found % ("rolname", words, catalog, joined % access, f"rolname = {literal(attrs['default_for'])}")
+
+
 def _schema(attrs: records.Attrs) -> str:
-    return str(attrs.get("schema") or "public")
+    """Return the schema of a node's objects; "" for all schemas."""
+    return str(attrs.get("schema") or ("public" if attrs.get("default_for") is None else ""))
 
 
 @op(mutex="postgresql")
@@ -128,6 +153,7 @@ def change_privileges(
 ) -> Result:
     """Grant and revoke privileges.
 
+    :param kind: the type of the objects; after `FUTURE`, that of the objects which the given roles will create
     :param grant: objects, each with the privileges to grant
     :param revoke: objects, each with the privileges to revoke
     """
@@ -135,15 +161,22 @@ def change_privileges(
     rows = []
     for verb, word, items in (("GRANT", "TO", grant), ("REVOKE", "FROM", revoke)):
         for each, words in items:
-            target = name(str(each)) if kind in ("database", "schema") else f"{name(schema)}.{name(str(each))}"
-            rows.append(f"{verb} {', '.join(words)} ON {_WORDS[kind]} {target} {word} {who};")
+            if kind.startswith(FUTURE):
+                objects = _DEFAULTS[kind[len(FUTURE) :]][1]
+                within = f" IN SCHEMA {name(schema)}" if schema else ""
+                rows.append(f"ALTER DEFAULT PRIVILEGES FOR ROLE {name(str(each))}{within}")
+            else:
+                target = name(str(each)) if kind in ("database", "schema") else f"{name(schema)}.{name(str(each))}"
+                objects = f"{_WORDS[kind]} {target}"
+            rows.append(f"{verb} {', '.join(words)} ON {objects} {word} {who};")
     sql = "BEGIN;\n%s\nCOMMIT;" % "\n".join(rows)
     return postgresql.run(machine, port, user, sql, {"unknown": [postgresql.GRANTS]}, database)
 
 
 def action(attrs: records.Attrs, user: str, grant: Mapping[str, list[str]], revoke: Mapping[str, list[str]]) -> Action:
     """Return the action that changes privileges: object → privileges."""
-    where = (attrs["role"], attrs["database"], attrs["port"], user, object_type(attrs), _schema(attrs))
+    kind = (FUTURE if attrs.get("default_for") is not None else "") + object_type(attrs)
+    where = (attrs["role"], attrs["database"], attrs["port"], user, kind, _schema(attrs))
     return change_privileges(*where, _items(grant), _items(revoke))
 
 
@@ -163,6 +196,8 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     postgresql.require(world, "database", attrs["database"], port)
     if attrs["role"].lower() != "public":
         postgresql.require(world, "role", attrs["role"], port)
+    if attrs.get("default_for") is not None:
+        postgresql.require(world, "role", attrs["default_for"], port)
     now, wanted = held(attrs, world, user), privileges(attrs)
     if attrs.get("absent"):
         surplus = _both(now, wanted)

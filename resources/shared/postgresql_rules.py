@@ -38,6 +38,12 @@ def check_grant(attrs: Mapping[str, Any]) -> None:
             raise ValueError(f"{what} is empty; write names, or all")
         for each in () if attrs.get(what) in (None, "all") else attrs[what]:
             check_name(each, what)
+    if attrs.get("default_for") is not None:
+        check_name(attrs["default_for"], "default_for")
+        if "all" not in (attrs.get("tables"), attrs.get("sequences")):
+            raise ValueError(
+                "default_for needs tables: all or sequences: all, because it is about objects of the future"
+            )
     if not attrs["privileges"]:
         raise ValueError("privileges is empty")
     known = postgresql_grants.PRIVILEGES[postgresql_grants.object_type(attrs)]

@@ -167,3 +167,28 @@ def test_wrong_names_are_errors_of_the_plan(site: Site, service: str) -> None:
     other = "  - postgresql_user: shop\n    port: 5499\n"
     reason = nodes(site.report("plan", other, code=1))["postgresql_user:shop"]["reason"]
     assert "no PostgreSQL server answers on port 5499 of this host" in reason
+
+
+def test_a_role_gets_privileges_on_tables_that_others_create_later(site: Site, service: str) -> None:
+    host = site.host
+    host.run(["systemctl", "start", service])
+    for statement in ("CREATE ROLE maker", "CREATE ROLE viewer", "CREATE SCHEMA app AUTHORIZATION maker"):
+        clusters.sql(host, PORT, statement)
+    common = f"    port: {PORT}\n    role: viewer\n    database: postgres\n    default_for: maker\n"
+    grants = f"  - postgresql_grant: tables\n{common}    schema: app\n    tables: all\n    privileges: [SELECT]\n"
+    grants += f"  - postgresql_grant: sequences\n{common}    sequences: all\n    privileges: [USAGE, SELECT]\n"
+    site.come_true(grants)
+    clusters.sql(host, PORT, "SET ROLE maker; CREATE TABLE app.later (id serial)")
+    has = "SELECT has_table_privilege('viewer', 'app.later', '%s')"
+    assert [clusters.sql(host, PORT, has % word) for word in ("SELECT", "INSERT")] == ["t", "f"]
+    assert clusters.sql(host, PORT, "SELECT has_sequence_privilege('viewer', 'app.later_id_seq', 'USAGE')") == "t"
+    clusters.sql(
+        host, PORT, "ALTER DEFAULT PRIVILEGES FOR ROLE maker IN SCHEMA app REVOKE SELECT ON TABLES FROM viewer"
+    )
+    changed = site.come_true(grants)
+    assert [name for name, node in changed.items() if node["actions"]] == ["postgresql_grant:tables"]
+    site.say("destroy")
+    host.run(["systemctl", "start", service])
+    assert clusters.sql(host, PORT, "SELECT count(*) FROM pg_default_acl") == "0"
+    for statement in ("DROP SCHEMA app CASCADE", "DROP ROLE maker", "DROP ROLE viewer"):
+        clusters.sql(host, PORT, statement)
