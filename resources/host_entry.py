@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Unpack
 
-from statecfg import AbsolutePath, Attrs, HostNode, Line, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import entries, entry_rules, paths
+from statecfg import AbsolutePath, Attrs, Line, NodeOptions, PublicLine, node_type
+from statecfg.resources.shared import entries, entry_rules, host_lines, paths
 
 
 @node_type
@@ -15,18 +14,24 @@ def host_entry(
     *,
     names: list[PublicLine] | None = None,
     path: AbsolutePath = "/etc/hosts",
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Manage the names of one address in /etc/hosts. Other lines of the file stay as they are.
 
-    If the file has several lines for the address, statecfg changes the last one.
+    If the file has several lines for the address, statecfg changes the last one. Different notations of an IPv6 address
+    are the same address.
+
+    The first line that has a name counts. If an earlier line gives a name of the node another address, the node fails
+    and names that line, already in the plan. Several nodes may give one name several addresses.
 
     Undo: statecfg restores the former line for the address, or removes the line.
 
     :param address: an IPv4 or IPv6 address
     :param names: the names of the host, the canonical one first
     :param path: the path of the file
+    :param allow_override: accept that another line wins for a name, or that the host does not look names up in the file
     :param absent: there must be no line for the address
 
     In YAML::
@@ -49,13 +54,11 @@ def contradictions(attrs: Attrs) -> None:
         entry_rules.check_host_names(attrs.get("names") or ())
 
 
-def wanted(node: HostNode) -> HostNode:
-    """Return the line of the node."""
-    attrs = node.attrs
-    line = f"{attrs['address']} {' '.join(attrs.get('names') or ())}"
-    return entries.entry(node, attrs["path"], line, rf"^\s*{re.escape(attrs['address'])}\s", mode="0644")
+@host_entry.identity
+def identity(attrs: Attrs) -> list[str]:
+    """Identify the address in its file."""
+    return [f"host:{attrs['path']}: {host_lines.canonical(attrs['address'])}"]
 
 
-entries.register(host_entry, wanted)
-
-host_entry.identity(["host:{path}: {address}"])
+entries.register(host_entry, host_lines.wanted)
+host_entry.effect(host_lines.effect)

@@ -73,4 +73,4 @@ def wanted(node: HostNode) -> HostNode:
     return entries.entry(node, attrs["path"], f"{server(attrs)} {key_type} {key}", match, mode="0644")
 
 
-entries.register(known_host, wanted)
+entries.register(known_host, lambda node, world: wanted(node))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Attrs, Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import drop_in_texts, files, ssh_settings, ssh_texts
+from statecfg.resources.shared import drop_in_texts, files, ssh_files, ssh_settings, ssh_texts
 
 DIRECTORY = "/etc/ssh/sshd_config.d/"
 
@@ -17,14 +17,16 @@ def sshd_config(
     settings: dict[str, Any] | None = None,
     match: PublicLine | None = None,
     content: NoNul | None = None,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Manage settings of the SSH server in a separate file in /etc/ssh/sshd_config.d.
 
     sshd reads the files in the order of their names, and of each setting it takes the first value that it finds: a name
-    such as ``10-hardening`` comes early. After each change, ``sshd -t`` checks the whole configuration on the host. If
-    sshd refuses it, statecfg restores the former file at once.
+    such as ``10-hardening`` comes early. If sshd uses another value, the node fails and names the line that wins,
+    already in the plan. After each change, ``sshd -t`` checks the whole configuration on the host. If sshd refuses it,
+    statecfg restores the former file at once.
 
     sshd uses new settings after a restart. Declare a ``service: ssh`` with this node in `restart_on`: after the
     restart, statecfg tries a new login, and restores the former settings if it fails.
@@ -35,6 +37,7 @@ def sshd_config(
     :param settings: the settings by name; true and false become ``yes`` and ``no``, and a list one line per value
     :param match: criteria to which the settings are limited, such as ``User backup``
     :param content: the complete content of the file, instead of `settings` and `match`
+    :param allow_override: accept that sshd uses other values
     :param absent: there must be no file of this name
 
     In YAML::
@@ -72,4 +75,5 @@ def to_wire(node: Any) -> Any:
 
 sshd_config.identity(["path:" + DIRECTORY + "{name}.conf"])
 sshd_config.check(ssh_settings.check_server)
+sshd_config.effect(ssh_files.effect)
 sshd_config.implemented_by(files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from statecfg import AbsolutePath, Attrs, Name, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import entry_rules, kernel_settings, paths
+from statecfg.resources.shared import entry_rules, kernel_settings, paths, sysctl_files
 
 
 @node_type
@@ -15,6 +15,7 @@ def sysctl(
     value: int | PublicLine | None = None,
     path: AbsolutePath = "/etc/sysctl.d/99-statecfg.conf",
     running: bool = True,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -22,14 +23,19 @@ def sysctl(
 
     Several of these nodes can use the same file. A container cannot change most settings.
 
+    At boot, several files can contain the setting. If another file wins, or if nothing reads `path`, the node fails and
+    names that file and its line, already in the plan.
+
     Undo: statecfg restores the former line, or removes the line, and sets the former value in the running kernel. A
     value that others have changed since then stays. If the node created the file, statecfg removes it when nothing else
     is in it.
 
-    :param name: the name of the setting, with dots
+    :param name: the name of the setting as sysctl shows it: with dots, and ``/`` for a dot in the name of an interface,
+        such as ``net.ipv4.conf.eth0/100.rp_filter``
     :param value: its value; several numbers are separated by blanks
     :param path: the file for the next boot
     :param running: false: change only the file
+    :param allow_override: accept that another file wins at boot
     :param absent: the file must not contain the setting; the running value stays
 
     In YAML::
@@ -53,4 +59,5 @@ def contradictions(attrs: Attrs) -> None:
 
 
 sysctl.identity(["sysctl:{name}"])
+sysctl.effect(sysctl_files.effect)
 sysctl.implemented_by(kernel_settings)

@@ -28,14 +28,14 @@ def entry(node: HostNode, path: str, line: str, match: str, **attrs: object) -> 
     return HostNode(node.provides, node.type, node.requires, wanted)
 
 
-def register(node_type: NodeType[...], wanted: Callable[[HostNode], HostNode]) -> None:
+def register(node_type: NodeType[...], wanted: Callable[[HostNode, World], HostNode]) -> None:
     """Let the nodes of a type be entries.
 
     :param wanted: returns the `entry` of a node
     """
-    node_type.check(lambda node, nodes, world: check(wanted(node), nodes, world))
-    node_type.remember(lambda node, world: remember(wanted(node), world))
-    node_type.undo(lambda node, memory, world: undo(wanted(node), memory, world))
+    node_type.check(lambda node, nodes, world: check(wanted(node, world), nodes, world))
+    node_type.remember(lambda node, world: remember(wanted(node, world), world))
+    node_type.undo(lambda node, memory, world: undo(wanted(node, world), memory, world))
 
 
 def check(wanted: HostNode, nodes: Mapping[str, HostNode], world: World, made: bool = False) -> list[Action]:

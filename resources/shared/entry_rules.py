@@ -117,8 +117,10 @@ def check_setting(name: str) -> None:
 
     :raises Wrong: if it is not valid
     """
-    if name.startswith("kernel/") or "/" in name.partition(".")[0]:
-        raise Wrong(f"{show(name)} is not the name of a setting", f"write it with dots: {name.replace('/', '.')}")
+    if "/" in name.partition(".")[0]:
+        # sysctl.d(5): if the first separator is a slash, dots belong to the names. Slashes and dots change places.
+        help = name.translate(str.maketrans("./", "/."))
+        raise Wrong(f"{show(name)} is not the name of a setting", f"write it with dots: {help}")
     if not re.match(r"[a-z_0-9]+(\.[A-Za-z0-9_:@*/-]+)+\Z", name):
         raise Wrong(
             f"{show(name)} is not the name of a setting", "write it as sysctl shows it, such as net.ipv4.ip_forward"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
         """The memory of a `sysctl`. `value` is the running value."""
 
         value: str | None
+
+
+SWAPPED = str.maketrans("./", "/.")  # a name with slashes has dots where one with dots has slashes
+INTERFACE = re.compile(r"(net\.[a-z0-9]+\.(?:conf|neigh)\.)")  # an interface's name and a setting follow
 
 
 @facet("sysctl")
@@ -54,12 +59,29 @@ def _entry(node: HostNode) -> HostNode:
     """Return the line of a setting. sysctl.d(5) also allows `/` in place of `.` and a `-` before the name."""
     attrs = node.attrs
     name = "[./]".join(map(_escaped, attrs["name"].split(".")))
+    other = _escaped(attrs["name"].translate(SWAPPED))
     line = f"{attrs['name']} = {text(attrs.get('value'))}"
-    return entries.entry(node, attrs["path"], line, rf"^\s*-?{name}\s*=", mode="0644")
+    return entries.entry(node, attrs["path"], line, rf"^\s*-?({name}|{other})\s*=", mode="0644")
 
 
 def _escaped(part: str) -> str:
     return "".join(letter if letter.isalnum() or letter == "_" else "\\" + letter for letter in part)
+
+
+def _missing(world: World, name: str) -> str:
+    """Return why the kernel has no such setting, and what to do."""
+    known = world.facet("sysctl")
+    found = INTERFACE.match(name)
+    if found and any(other.startswith(found[1]) for other in known):
+        rest = name[len(found[1]) :].split(".")
+        same = [other for other in known if other.startswith(found[1]) and other.endswith("." + rest[-1])]
+        joined = found[1] + "/".join(rest[:-1]) + "." + rest[-1]
+        if same and joined in known:
+            return f"; write `/` for a dot in the name of an interface: {joined}"
+        if same:
+            interface = "/".join(rest[:-1]).replace("/", ".")
+            return f", because it has no interface {interface}; require what creates it, or write running: false"
+    return f"{paths.nearest(name, known)}; require the kernel_module that brings it, or write running: false"
 
 
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
@@ -73,9 +95,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         return actions
     present = world.entry("sysctl", attrs["name"])
     if present is None:
-        near = paths.nearest(attrs["name"], world.facet("sysctl"))
-        help = f"{near}; require the kernel_module that brings it, or write running: false"
-        raise CheckError(f"the kernel of this host has no setting {attrs['name']}{help}")
+        raise CheckError(f"the kernel of this host has no setting {attrs['name']}{_missing(world, attrs['name'])}")
     if present["value"] != text(attrs["value"]):
         actions.append(set_value(attrs["name"], text(attrs["value"])))
     return actions

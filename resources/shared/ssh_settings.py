@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 
@@ -77,6 +78,7 @@ def require_include(world: World, main: str) -> None:
         return
     if text is None:
         raise CheckError(f"{main} does not exist; require the package of OpenSSH")
-    if not re.search(rf"^\s*include\s+.*{re.escape(main)}\.d/\*", text, re.M | re.I):
+    folder, name = map(re.escape, posixpath.split(main))  # a relative path is one in the folder
+    if not re.search(rf'^\s*include[\s=]+(.*\s)?"?({folder}/)?{name}\.d/\*', text, re.M | re.I):
         help = 'add the line "Include %s.d/*.conf" at its beginning with line_in_file, and require that node'
         raise CheckError(("%s does not include %s.d, so the file would have no effect; " + help) % (main, main, main))

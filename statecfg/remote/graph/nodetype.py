@@ -213,6 +213,17 @@ class NodeType(Generic[P]):
         """
         return self._register("guard", function)
 
+    def effect(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Register how to find out whether the system uses what a node defines: `f(node, world[, nodes]) -> text`.
+
+        For types that write one source among several, such as one file of a directory. statecfg calls it at the end of
+        the plan and of the run, on the host as it is then. A node with the attribute `allow_override` is not asked.
+
+        :param function: returns why the system does not use it, with the file and the line that win; "" if it does.
+            `nodes` are all nodes by name
+        """
+        return self._register("effect", function)
+
     def implemented_by(self, module: ModuleType) -> None:
         """Register the functions of a module under their own names: check, blobs, guard, remember, learn and undo.
 

@@ -83,5 +83,10 @@ class MemoryMachine(Planned):
                     self.mkdir(parent, parents=True)
                 self.write(path, Blob.of(content))
 
+    def target(self, path: str) -> str:
+        """Return the target of a link, for a machine on top of this one."""
+        stat = self._standing(path)
+        return stat.target if stat is not None else ""
+
     def _me(self) -> Any:
         return "root", "root"

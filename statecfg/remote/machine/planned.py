@@ -12,7 +12,7 @@ from statecfg.remote.machine import access, accounts
 from statecfg.remote.machine.changes import Changes
 from statecfg.remote.machine.overlay import ALL, FILES, NOBODY, Before, Cause, Entry, Overlay, Trace
 from statecfg.remote.machine.paths import normal
-from statecfg.remote.machine.world import ANYTHING, Effect, Stat, called
+from statecfg.remote.machine.world import ANYTHING, Effect, Inputs, Probe, Stat, called
 
 SHOWN = 1000  # entries of a removed tree that a plan shows
 DEEPEST = 100  # levels of a removed tree that a plan shows
@@ -34,6 +34,7 @@ class Planned(Overlay):
         self.node = ""
         self.changes = Changes()
         self.acted = False
+        self.complete = False
 
     def turn(
         self,
@@ -54,6 +55,17 @@ class Planned(Overlay):
         self.before = Before(ancestors, triggers, undecided)
         self.changes, self.trace = Changes(), Trace()
         self._found = {}
+
+    def probe(
+        self, argv: Sequence[str], timeout: float = 60.0, inputs: Optional[Inputs] = None, **options: Any
+    ) -> Probe:
+        before = self.before
+        if self.complete:  # all nodes have acted: each of them may change the answer
+            self.before = Before(frozenset(self.acting))
+        try:
+            return Overlay.probe(self, argv, timeout, inputs, **options)
+        finally:
+            self.before = before
 
     def _tick(self) -> int:
         self.clock += 1

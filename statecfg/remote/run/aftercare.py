@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Iterable, List, Mapping, Sequence
 
     from statecfg.remote.graph.nodetype import NodeType
+    from statecfg.remote.machine.planned import Planned
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.machine.world import World
     from statecfg.remote.run.login_guard import LoginGuard
@@ -76,6 +77,25 @@ class Aftercare:
             if due or guard.waiting:
                 guard.seen = -1  # sshd itself may have stopped meanwhile
         self.after_layer()
+
+    def effects(self, machine: Planned) -> None:
+        """Fail the nodes that the system does not use, because another source wins.
+
+        :param machine: the host as it is now
+        """
+        if not any("effect" in node_type.methods for node_type in self.types.values()):
+            return
+        from statecfg.remote.run.effects import concerned, overridden
+
+        names, nodes = concerned(self.types), {name: run.step.node for name, run in self.runs.items()}
+        for node in self.runs.values():
+            own = node.step.node
+            if node.outcome not in Outcome.SOUND or own.type not in names or node.step.removal or node.step.excluded:
+                continue
+            machine.turn(own.provides, acted=node.outcome == Outcome.CHANGED, due=True)
+            why = overridden(self.types, own, machine, nodes)
+            if why:
+                self._amend([node], why)
 
     def why(self, node: NodeRun) -> str:
         """Return the known reason why a node's real object changed after its actions, "" if there is none."""

@@ -85,6 +85,8 @@ class Execution:
         for number, steps in enumerate(self.plan.layers):
             self.layer(number, [self.state[step.node.provides] for step in steps])
         self.after.at_end()
+        if self.acted and not self.halted and not self.performer.stopped():
+            self.after.effects(self.rechecks.planner().machine)
         layers = (*self.plan.removals, *self.plan.layers)
         return [[self.state[step.node.provides].report() for step in steps] for steps in layers]
 

@@ -87,6 +87,10 @@ class Planner:
         for nodes in layers:
             plan.layers.append(self.layer(nodes, plan.steps))
             self.actions.append({step.node.provides: step.spec.actions for step in plan.layers[-1]})
+        if any("effect" in node_type.methods for node_type in self.types.values()):
+            from statecfg.remote.run.effects import confirm
+
+            confirm(self.types, self.machine, plan, self.acting, missing)
         kept_steps: Dict[str, Step] = {}
         self.removals = {node.provides: node for layer in to_keep for node in layer}
         kept = (node.resource.definition.identities for layer in to_keep for node in layer)
