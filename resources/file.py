@@ -50,17 +50,20 @@ def file(
 
     statecfg replaces the content in one step: at every moment, the file is either the old one or the new one. If you
     omit mode, owner or group, an existing file keeps its own; a new file gets mode 0644 and belongs to the user who
-    applies. If the path is a directory or a link, statecfg does not touch it and the node fails: in the plan or, if a
-    package or command of the same run creates the link, when the executor reaches the node.
+    applies. A new owner or group leaves the whole mode and the capabilities of a program as they are, unless its former
+    owner is neither root nor the user who applies: then the set-user-id bits go. If the path is a directory or a link,
+    statecfg does not touch it and the node fails: in the plan or, if a package or command of the same run creates the
+    link, when the executor reaches the node.
 
     If the file belonged to another user, statecfg replaces it with a new file, even if its content is right. Otherwise
     the former owner could still write to it through an open file or a hard link. If an access list (ACL) grants more
     than `mode`, the plan shows it and the apply removes it. The same holds for an access list that a former owner other
     than root may have made. Other access lists stay.
 
-    Undo: if the file existed before, statecfg restores its content (up to 64 MiB), mode, owner and group, but not its
-    access lists and hard links. Otherwise it removes the file. If the node has no content, or has `create_only` and the
-    file existed before, statecfg restores only mode, owner and group, and of these only what the node sets.
+    Undo: if the file existed before, statecfg restores its content (up to 64 MiB), and of mode, owner and group what
+    the node sets, but not its access lists and hard links. Otherwise it removes the file. If the node has no content,
+    or has `create_only` and the file existed before, the content stays. What others have changed since the last apply
+    stays, and the removal reports it: a file with other content stays as it is.
 
     :param path: the path of the file
     :param content: the exact content; no line end is added

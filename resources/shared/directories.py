@@ -132,7 +132,7 @@ def undo(
         restoring.back_if_missing(path, was)
     restore.bring_back(restoring, memory, attrs)
     if now is not None and was is not None:
-        restoring.attributes(path, now, was, restore.managed_attributes(attrs))
+        restoring.attributes(path, now, was, restore.managed_attributes(attrs), attrs)
     elif now is not None:
         restoring.remove(path, now)
     restoring.remove_above(path, memory["above"])

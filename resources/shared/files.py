@@ -106,8 +106,8 @@ def undo(node: HostNode, memory: FileMemory, world: World) -> ActionSpec:
         if was is not None:
             restoring.back_if_missing(path, was)
     elif memory["written"] or (attrs.get("content") is not None and not stays(attrs, was)):
-        restoring.back(path, was, ("file",))
+        restoring.back(path, was, ("file",), attrs)
         restore.back_up(restoring, memory, attrs.get("backup"))
     elif was is not None:
-        restoring.restore_attributes(path, was, restore.managed_attributes(attrs))
+        restoring.restore_attributes(path, was, restore.managed_attributes(attrs), attrs)
     return restoring.spec()

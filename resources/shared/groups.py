@@ -8,7 +8,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import records
+from statecfg.resources.shared import records, undoing
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -71,11 +71,13 @@ def undo(node: HostNode, memory: GroupMemory, world: World) -> ActionSpec:
         return ActionSpec(left=[f"the group {name} no longer exists"])
     spec = _with_number(world, attrs, was, now)
     if attrs.get("members") is not None or now is None:
-        present = set((now or {}).get("members") or ())
-        former = {member for member in was["members"] if world.entry("users", member) is not None}
-        wanted = (present - set(attrs.get("members") or ())) | former
-        if wanted != present:
-            spec.actions.append(set_members(name, sorted(wanted)))
+        present = (now or {}).get("members") or ()
+        former = [member for member in was["members"] if world.entry("users", member) is not None]
+        made = attrs.get("members") or ()
+        wanted, left = undoing.items(former, made, present, True, f"the members of {name}")
+        spec.left += left
+        if wanted != sorted(present):
+            spec.actions.append(set_members(name, wanted))
     return spec
 
 
@@ -90,11 +92,14 @@ def _removed(world: World, name: str, now: records.Fields) -> ActionSpec:
 def _with_number(world: World, attrs: records.Attrs, was: records.Fields, now: records.Fields | None) -> ActionSpec:
     """Return what creates a removed group again, or restores the GID that the node changed."""
     name = attrs["name"]
-    gid = was["gid"] if now is None or attrs.get("gid") is not None else now["gid"]
-    if now is not None and gid == now["gid"]:
-        return ActionSpec()
+    gid = was["gid"]
     actions: list[Action] = []
     left: list[str] = []
+    if now is not None:
+        made = {"gid": attrs["gid"]} if attrs.get("gid") is not None else {}
+        back, left = undoing.reverted(was, made, now, lambda field: f"the GID of {name}")
+        if not back:
+            return ActionSpec(left=left)
     holder = with_gid(world, gid)
     if holder is not None:
         left.append(f"{name} does not get its former GID {gid} back: {holder} has it")

@@ -106,6 +106,9 @@ def get(text: str, key: Sequence[str]) -> Any:
     return MISSING if position.at is None or position.entry is None else position.entry.value
 
 
+written = get  # all values are text
+
+
 def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
     """Return the text in which the key has this value."""
     rows = lines.split(text)

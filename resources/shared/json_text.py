@@ -9,7 +9,7 @@ from typing import Any
 
 from statecfg.remote.wire.strict_json import distinct
 from statecfg.resources.shared import lines
-from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, dotted, row_of
+from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, WrittenValue, dotted, row_of
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
@@ -107,13 +107,22 @@ def get(text: str, key: Sequence[str]) -> Any:
         return UNKNOWN
 
 
+def written(text: str, key: Sequence[str]) -> Any:
+    """Return the value of the key as it is written; `MISSING` if it is not there."""
+    if not text.strip():
+        return MISSING
+    _, members, depth = _walk(text, key)
+    found = next((member for member in members if member.name == key[depth]), None)
+    return MISSING if found is None or depth < len(key) - 1 else WrittenValue(text[found.value : found.end])
+
+
 def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
     """Return the text in which the key has this value. New lines end like the first line of the text."""
     text = text if text.strip() else "{}\n"
     at, members, depth = _walk(text, key)
     member = next((member for member in members if member.name == key[depth]), None)
     for name in reversed(key[depth + 1 :]):
-        value = {name: value}
+        value = WrittenValue(f"{{{json.dumps(name)}: {value}}}") if isinstance(value, WrittenValue) else {name: value}
     if member is not None:
         return text[: member.value] + _written(text, value, member.start) + text[member.end :]
     if not members:
@@ -149,6 +158,8 @@ def remove(text: str, key: Sequence[str]) -> str:
 
 def _written(text: str, value: Any, at: int) -> str:
     """Return a value for a member whose name begins at `at`: on several lines if the member begins a line."""
+    if isinstance(value, WrittenValue):
+        return value
     start = text.rfind("\n", 0, at) + 1
     own_line = start and not text[start:at].strip()
     return _dumped(text, value, _indent(text, at)) if own_line else json.dumps(value, ensure_ascii=False)
@@ -159,6 +170,8 @@ def _dumped(text: str, value: Any, indent: str) -> str:
 
     :param indent: the indentation of the line that the value begins in
     """
+    if isinstance(value, WrittenValue):
+        return value
     return json.dumps(value, ensure_ascii=False, indent=_unit(text)).replace("\n", _line_end(text) + indent)
 
 

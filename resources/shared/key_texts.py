@@ -15,6 +15,10 @@ UNKNOWN = object()  # a value that an editor does not understand
 MISSING = object()  # there is no such key
 
 
+class WrittenValue(str):
+    """A value as it is written in a file: editors put it back exactly. A parsed value can lose digits or its form."""
+
+
 class NotEditable(StatecfgError):
     """A file can't be edited safely.
 

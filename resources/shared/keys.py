@@ -1,6 +1,6 @@
 """Single keys of configuration files: the ops, the check, the snapshot and its restoration.
 
-An editor is a module with the functions `get`, `put` and `remove` (see `json_text`).
+An editor is a module with the functions `get`, `written`, `put` and `remove` (see `json_text`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import lines, records, replacing, restore, snapshot, text_files, utf8
-from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, dotted, equal
+from statecfg.resources.shared.key_texts import MISSING, NotEditable, dotted, equal
 
 if TYPE_CHECKING:
     from statecfg.resources.shared import replacements
@@ -182,10 +182,10 @@ def undone(text: str, former: str, form: str, key: list[str], value: Any, absent
     except NotEditable:  # without its lines, the text would not be what it was before them
         pass
     try:
-        now, was = editor.get(text, key), editor.get(former, key)
-        if equal(now, was):
+        now, was = editor.get(text, key), editor.written(former, key)
+        if editor.written(text, key) == was:
             return text, 0
-        if (now is not MISSING if absent else not _same(form, now, value)) or was is UNKNOWN:
+        if now is not MISSING if absent else not _same(form, now, value):
             return text, 1
         return _without(text, former, form, key) if was is MISSING else editor.put(text, key, was), 0
     except NotEditable:  # the node never changed it, or others have changed it so much that it can't be found

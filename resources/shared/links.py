@@ -47,7 +47,7 @@ def undo(node: HostNode, memory: LinkMemory, world: World) -> ActionSpec:
     """Restore what was there before, or remove the link."""
     restoring = restore.Restore(world, memory)
     if not node.attrs.get("absent"):
-        restoring.back(memory["path"], memory["was"], ("symlink",))
+        restoring.back(memory["path"], memory["was"], ("symlink",), node.attrs)
     elif memory["was"] is not None:
         restoring.back_if_missing(memory["path"], memory["was"])
     return restoring.spec()

@@ -10,7 +10,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, ok
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import lines, paths, records, snapshot, tree
+from statecfg.resources.shared import lines, paths, records, snapshot, tree, undoing
 
 
 @op
@@ -49,21 +49,42 @@ class Restore:
         """Return the actions and messages about what stays."""
         return ActionSpec(self.actions, left=[*self.left, *self.lost])
 
-    def back(self, path: str, was: snapshot.PathRecord | None, ours: tuple[str, ...]) -> None:
-        """Restore a path, or remove it if it did not exist.
+    def back(
+        self,
+        path: str,
+        was: snapshot.PathRecord | None,
+        ours: tuple[str, ...],
+        made: records.Attrs | None = None,
+    ) -> None:
+        """Restore a path, or remove it if it did not exist. What others have changed since stays.
 
         :param ours: file types that the node may have created there; a path of another type stays
+        :param made: what the node set: `content` or `target`, `mode`, `owner` and `group`, as the ledger has them;
+            None if that is unknown
         """
         now = self.world.stat(path)
         if now is not None and now.file_type not in ours and (was is None or now.file_type != was["kind"]):
             self.left.append(
                 f"{path} is now {paths.FILE_TYPES[now.file_type]}, which the node did not create: it stays"
             )
+        elif now is not None and made is not None and not self._as_made(path, was, made, now):
+            self.left.append(_other(path, now))
         elif was is None:
             if now is not None:
                 self.remove(path, now)
         else:
-            self._restore(path, was, now)
+            self._restore(path, was, now, made)
+
+    def _as_made(self, path: str, was: snapshot.PathRecord | None, made: records.Attrs, now: Stat) -> bool:
+        """Tell whether a path still has the content or target that the node gave it, or has its former one again."""
+        if was is not None and now.file_type == was["kind"] and not self.differs(path, was, now):
+            return True
+        if now.file_type == "symlink":
+            return made.get("target") in (None, now.target)
+        content = made.get("content")
+        if now.file_type != "file" or not isinstance(content, str) or not content.startswith("sha256:"):
+            return True
+        return content == f"sha256:{self.world.digest(path)} ({now.size} bytes)"
 
     def back_if_missing(self, path: str, was: snapshot.PathRecord) -> None:
         """Restore a path that the node removed. If something is there again, it stays."""
@@ -101,32 +122,88 @@ class Restore:
     def _goes(self, path: str) -> bool:
         return self.world.stat(path) is None or path in self.removed or path in self.emptied
 
-    def attributes(self, path: str, now: Stat, was: snapshot.PathRecord, fields: Container[str]) -> None:
-        """Restore mode, owner and group, as far as they are in `fields`."""
+    def attributes(
+        self,
+        path: str,
+        now: Stat,
+        was: snapshot.PathRecord,
+        fields: Container[str],
+        made: records.Attrs | None = None,
+    ) -> None:
+        """Restore mode, owner and group, as far as they are in `fields`.
+
+        :param made: what the node set, by field; what others have changed since stays. None: restore in any case
+        """
+        if made is not None:
+            was = self._unless_changed(path, now, was, made, fields)
         owner, group = self.owners(path, was)
         owner = owner if "owner" in fields and owner != now.owner else None
         group = group if "group" in fields and group != now.group else None
         if owner is not None or group is not None:
             self.actions.append(paths.chown(path, owner, group))
-        if now.file_type == "symlink" or "mode" not in fields:
+        lost = ("owner" in fields or "group" in fields) and _lost_bits(was, now)
+        if now.file_type == "symlink" or (self.world.acted and _lost_bits(was, now)):
             return
-        # A change of owner clears the set-user-id and set-group-id bits.
-        if was["mode"] != now.mode or ((owner or group) and was["mode"] & 0o6000):
-            self.actions.append(paths.chmod(path, was["mode"]))
+        mode = was["mode"] if "mode" in fields or lost else now.mode
+        if now.file_type == "file" and owner is not None and mode & 0o6000 and self._rewritable(path, was, now):
+            mode &= 0o1777
+            self.left.append(f"{path} does not get its set-user-id bits back: {now.owner} may have changed its content")
+        # A change of owner may clear the set-user-id and set-group-id bits.
+        if mode != now.mode or ((owner or group) and mode & 0o6000):
+            self.actions.append(paths.chmod(path, mode))
 
-    def restore_attributes(self, path: str, was: snapshot.PathRecord, fields: Container[str]) -> None:
-        """Restore mode, owner and group, as far as they are in `fields`, if the path still has the same file type."""
+    def _rewritable(self, path: str, was: snapshot.PathRecord, now: Stat) -> bool:
+        """Tell whether the present owner, who is neither root nor the running user, may have changed the content."""
+        return paths.changes_hands(now, None) and self.differs(path, was, now)
+
+    def _unless_changed(
+        self, path: str, now: Stat, was: snapshot.PathRecord, made: records.Attrs, fields: Container[str]
+    ) -> snapshot.PathRecord:
+        """Return the record with the present values in place of those that others have changed; say what stays."""
+        former: Any = was
+        kept: dict[str, Any] = {}
+        for field in ("owner", "group") if now.file_type == "symlink" else ("mode", "owner", "group"):
+            present = getattr(now, field)
+            if field not in fields or present == former[field] or self._as_set(field, now, was, made):
+                continue
+            kept[field] = present
+            shown = f"{present:04o}" if field == "mode" else present
+            self.left.append(undoing.stays(f"the {field} of {path}", shown))
+        result: Any = {**former, **kept}
+        record: snapshot.PathRecord = result
+        return record
+
+    def _as_set(self, field: str, now: Stat, was: snapshot.PathRecord, made: records.Attrs) -> bool:
+        """Tell whether mode, owner or group is as the node set it."""
+        wanted = made.get(field)
+        if field == "mode":
+            if wanted is None:
+                return _lost_bits(was, now)
+            return paths.mode_bits(wanted, now, now.file_type == "directory") == now.mode
+        return wanted is not None and _same_account(self.world, field, str(wanted), getattr(now, field))
+
+    def restore_attributes(
+        self, path: str, was: snapshot.PathRecord, fields: Container[str], made: records.Attrs | None = None
+    ) -> None:
+        """Restore mode, owner and group, as far as they are in `fields`, if the path still has the same file type.
+
+        :param made: see `attributes`
+        """
         now = self.world.stat(path)
         if now is not None and now.file_type == was["kind"]:
-            self.attributes(path, now, was, fields)
+            self.attributes(path, now, was, fields, made)
 
-    def _restore(self, path: str, was: snapshot.PathRecord, now: Stat | None) -> None:
+    def _restore(
+        self, path: str, was: snapshot.PathRecord, now: Stat | None, made: records.Attrs | None = None
+    ) -> None:
         file_type = was["kind"]
         if now is None and not self._has_parent(path):
             self.left.append(f"{path} is not restored: its directory no longer exists")
             return
         if file_type == "other":
             return
+        if now is not None and now.file_type == file_type and made is not None:
+            was = self._unless_changed(path, now, was, made, ("mode", "owner", "group"))
         if now is None or now.file_type != file_type or self.differs(path, was, now):
             owner, group = self.owners(path, was)
             if file_type == "directory":
@@ -178,6 +255,29 @@ class Restore:
             return self.world.entry(facet, name) is not None
         except Unknown:
             return True
+
+
+def _other(path: str, now: Stat) -> str:
+    """Return the message about a path with other content, or another target, than the node gave it."""
+    if now.file_type == "symlink":
+        return undoing.stays(f"the target of {path}", now.target)
+    return f"others have changed the content of {path} (now {now.size} bytes): it stays"
+
+
+def _lost_bits(was: snapshot.PathRecord, now: Stat) -> bool:
+    """Tell whether a change of owner cleared the set-user-id and set-group-id bits, as it did before 0.5."""
+    return bool(was["mode"] & 0o6000) and now.mode == was["mode"] & 0o1777
+
+
+def _same_account(world: World, field: str, made: str, present: str) -> bool:
+    """Tell whether a user or group, given by name or number, is the present owner or group."""
+    if made == present or not made.isdigit():
+        return made == present
+    facet, number = ("users", "uid") if field == "owner" else ("groups", "gid")
+    try:
+        return (world.entry(facet, present) or {}).get(number) == int(made)
+    except Unknown:
+        return False
 
 
 def bring_back(restoring: Restore, memory: snapshot.TreeMemory, attrs: records.Attrs) -> None:

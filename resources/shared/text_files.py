@@ -183,6 +183,6 @@ def undo(
             restoring.actions.append(write(created))
         was: Any = memory.get("was")
         if was is not None and (new_text or not created):
-            restoring.attributes(path, stat, was, restore.managed_attributes(attrs))
+            restoring.attributes(path, stat, was, restore.managed_attributes(attrs), attrs)
     restore.back_up(restoring, memory, attrs.get("backup"))
     return restoring.spec()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from statecfg.resources.shared import lines
-from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, dotted, quoted_text, row_of
+from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, WrittenValue, dotted, quoted_text, row_of
 
 _BLANK = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
@@ -175,6 +175,8 @@ def _plain(text: str) -> Any:
 
 def literal(value: Any) -> str:
     """Return a value as text of the file."""
+    if isinstance(value, WrittenValue):
+        return value
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, str):
@@ -211,6 +213,12 @@ def get(text: str, key: Sequence[str]) -> Any:
     """Return the value of the key: `MISSING` if it is not there, `UNKNOWN` if statecfg never writes such a value."""
     _, found = _find(text, key)
     return MISSING if found is None else found.value
+
+
+def written(text: str, key: Sequence[str]) -> Any:
+    """Return the value of the key as it is written; `MISSING` if it is not there."""
+    _, found = _find(text, key)
+    return MISSING if found is None or found.end is None else WrittenValue(text[found.start : found.end])
 
 
 def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:

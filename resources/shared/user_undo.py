@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import ActionSpec, CheckError, HostNode
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import groups, records, restore, snapshot, users
+from statecfg.resources.shared import groups, records, restore, snapshot, undoing, users
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 RESTORED = ("uid", "home", "shell", "comment")  # fields that a node sets and `undo` restores
+WORDS = {"uid": "UID", "gid": "primary group", "home": "home directory", "shell": "login shell"}
 
 
 def remember(node: HostNode, world: World) -> UserMemory:
@@ -121,20 +122,33 @@ def _changed_back(world: World, attrs: records.Attrs, was: records.Fields, memor
     if now is None:
         restoring.left.append(f"the user {name} no longer exists")
         return restoring.spec()
-    changed = {field: was[field] for field in RESTORED if attrs.get(field) is not None}
-    changed = {field: value for field, value in changed.items() if value != now.get(field)}
-    if attrs.get("group") is not None and now.get("gid") != was["gid"]:
-        changed["group"] = memory.get("group") or str(was["gid"])
-    if attrs.get("groups") is not None:
-        present = set(now.get("groups") or ())
-        wanted = (present - set(attrs["groups"])) | (present & set(was["groups"]))
-        if attrs.get("exact_groups"):
-            wanted |= {other for other in was["groups"] if world.entry("groups", other) is not None}
-        if wanted != present:
-            changed["groups"] = sorted(wanted)
+    changed, left = _reverted(world, attrs, was, now, memory)
+    restoring.left += left
     if changed:
         restoring.actions.append(users.usermod(name, changed, was["gid"]))
     home = attrs.get("home") or memory["home"]
     if attrs.get("create_home") and not memory["had_home"] and world.stat(home) is not None:
         restoring.left.append(f"{home}, the home directory that was created for {name}, stays")
     return restoring.spec()
+
+
+def _reverted(
+    world: World, attrs: records.Attrs, was: records.Fields, now: records.Fields, memory: UserMemory
+) -> tuple[records.Fields, list[str]]:
+    """Return the fields to restore, and the messages about those that others have changed since."""
+    name = attrs["name"]
+    made = {field: attrs[field] for field in RESTORED if attrs.get(field) is not None}
+    if attrs.get("group") is not None:
+        made["gid"] = (world.entry("groups", attrs["group"]) or {}).get("gid")
+    changed, left = undoing.reverted(was, made, now, lambda field: f"the {WORDS.get(field, field)} of {name}")
+    if changed.pop("gid", None) is not None:
+        changed["group"] = memory.get("group") or str(was["gid"])
+    if attrs.get("groups") is not None:
+        former, exact = was["groups"], bool(attrs.get("exact_groups"))
+        if exact:
+            former = [other for other in former if world.entry("groups", other) is not None]
+        wanted, more = undoing.items(former, attrs["groups"], now.get("groups"), exact, f"the groups of {name}")
+        left += more
+        if wanted != sorted(now.get("groups") or ()):
+            changed["groups"] = wanted
+    return changed, left

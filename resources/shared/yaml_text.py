@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from statecfg.resources.shared import lines
-from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, dotted, quoted_text
+from statecfg.resources.shared.key_texts import MISSING, UNKNOWN, NotEditable, WrittenValue, dotted, quoted_text
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\''
 _ENTRY = re.compile(
@@ -182,6 +182,8 @@ def literal(value: Any, quoted: bool = False) -> str:
 
     :param quoted: whether to put every string in quotes
     """
+    if isinstance(value, WrittenValue):
+        return value
     if isinstance(value, (list, tuple)):
         return f"[{', '.join((literal(item, quoted) for item in value))}]"
     if isinstance(value, str) and not quoted and _WORD.fullmatch(value) and value.lower() not in _OTHER:
@@ -195,6 +197,18 @@ def get(text: str, key: Sequence[str]) -> Any:
     entries, _, depth = _walk(rows, key)
     entry = next((entry for entry in entries if entry.name == key[-1]), None)
     return MISSING if entry is None or depth < len(key) - 1 else _value(rows, entry)
+
+
+def written(text: str, key: Sequence[str]) -> Any:
+    """Return the value of the key as it is written, with all its lines; `MISSING` if it is not there."""
+    rows = lines.split(text)
+    entries, _, depth = _walk(rows, key)
+    entry = next((entry for entry in entries if entry.name == key[-1]), None)
+    if entry is None or depth < len(key) - 1:
+        return MISSING
+    if entry.end == entry.row + 1:
+        return WrittenValue(entry.text)
+    return WrittenValue(lines.bare("".join([rows[entry.row][entry.start :], *rows[entry.row + 1 : entry.end]])))
 
 
 def _require_unused(rows: Sequence[str], entry: _YamlEntry) -> None:
@@ -222,7 +236,12 @@ def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
         before = lines.bare(before).rstrip(" \t") + " " if not entry.text else before
         rest = row[entry.start + len(entry.text) :]
         rest = " " + rest if not entry.text and rest.startswith("#") else rest
-        rows[entry.row : entry.end] = [before + literal(value, quoted) + rest]
+        if isinstance(value, WrittenValue) and value[:1] in ("\n", "\r"):  # its lines are below the key
+            before = before.rstrip(" \t")
+        head, *below = literal(value, quoted).split("\n", 1)  # only a written value has more lines
+        end = lines.line_end(rest)  # a comment of the present line stays in the first one
+        new = [head.rstrip("\r") + lines.bare(rest), *below] if below else [head + lines.bare(rest)]
+        rows[entry.row : entry.end] = [before + (lines.line_ends(rows)).join(new) + end]
         return "".join(rows)
     step = _step(rows)
     at, indent = _document(rows)[1], 0
@@ -233,7 +252,7 @@ def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
         row = rows[above.row]
         rows[above.row] = row[: above.start].rstrip(" \t") + row[above.start + len(above.text) :] if above.text else row
     new = [" " * (indent + step * level) + _name(name) + ":" for level, name in enumerate(key[depth:])]
-    new[-1] += " " + literal(value, quoted)
+    new[-1] += ("" if value == "" or str(value)[:1] in "\r\n" else " ") + literal(value, quoted)
     if at == len(rows) and rows and not lines.line_end(rows[-1]):
         rows[-1] += end
     rows[at:at] = [row + end for row in new]

@@ -11,6 +11,7 @@ from statecfg.remote.machine import accounts
 from statecfg.remote.machine.world import AclEntry, Stat
 
 ACCESS = "system.posix_acl_access"
+CAPABILITIES = "security.capability"
 DEFAULT = "system.posix_acl_default"
 # Kernel constants for entries that a mode does not have, and for the owning group's (linux/posix_acl.h).
 _USER, _OWNING_GROUP, _GROUP = 0x02, 0x04, 0x08
@@ -92,16 +93,44 @@ def outcome(
     return (), mode
 
 
-def without_ids(mode: int) -> int:
-    """Return a file's mode after a change of owner: the kernel clears set-user-id and set-group-id."""
-    return mode & (0o1777 if mode & 0o010 else 0o3777)
+def kept_ids(mode: int, trusted: bool, owner_stays: bool) -> int:
+    """Return the mode that a file keeps when its owner or group changes and no mode is given.
+
+    The set-user-id and set-group-id bits of an untrusted owner go: they would give the new owner's rights to a program
+    that the former owner wrote.
+
+    :param trusted: whether the former owner is root or the running user
+    :param owner_stays: whether only the group changes
+    """
+    return mode if trusted else mode & (0o5777 if owner_stays else 0o1777)
 
 
-def after_chown(before: Stat, after: Stat) -> int:
-    """Return the mode of a path after a change of owner; `after` has the new owner already."""
+def after_chown(before: Stat, after: Stat, trusted: bool) -> int:
+    """Return the mode of a path after a change of owner or group; `after` has the new ones already.
+
+    :param trusted: see `kept_ids`
+    """
     if before.file_type != "file" or (before.owner, before.group) == (after.owner, after.group):
         return after.mode
-    return without_ids(after.mode)
+    return kept_ids(after.mode, trusted, before.owner == after.owner)
+
+
+def chown(path: str, uid: int, gid: int, capable: bool) -> None:
+    """Change owner and group of an open file, which is given as a path in `/proc`.
+
+    :param capable: whether it keeps its capabilities, which the kernel removes
+    :raises OSError: if that fails
+    """
+    capabilities = None
+    if capable:
+        try:
+            capabilities = os.getxattr(path, CAPABILITIES)
+        except OSError as problem:
+            if problem.errno not in (errno.ENODATA, errno.ENOTSUP):
+                raise
+    os.chown(path, uid, gid)
+    if capabilities is not None:
+        os.setxattr(path, CAPABILITIES, capabilities)
 
 
 def drop(path: str) -> None:

@@ -7,13 +7,13 @@ import os
 from typing import Dict, Optional
 
 from statecfg.remote.graph.results import Result, error, ok
-from statecfg.remote.machine import opened
+from statecfg.remote.machine import access, opened
 from statecfg.remote.machine.paths import open_parent
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Effect, Machine
 
-CAPABILITIES = "security.capability"
+CAPABILITIES = access.CAPABILITIES
 
 
 def read(path: str) -> Dict[str, bytes]:

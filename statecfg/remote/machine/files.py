@@ -177,7 +177,7 @@ def dress(
     finally:
         os.close(source)
     if mode is None and (uid, gid) != (old_info.st_uid, old_info.st_gid):
-        new_mode = access.without_ids(new_mode)
+        new_mode = access.kept_ids(new_mode, old_info.st_uid in (0, os.geteuid()), uid == old_info.st_uid)
     os.fchmod(opened, new_mode)
 
 
@@ -237,12 +237,16 @@ def permit(
         kept, new_mode = access.outcome(
             entries, st.S_IMODE(info.st_mode), mode, info.st_uid in (0, os.geteuid(), info.st_uid if uid < 0 else uid)
         )
+        ids_lost = False
         if uid not in (-1, info.st_uid) or gid not in (-1, info.st_gid):
-            os.chown(_through(opened), uid, gid)
-            new_mode = access.without_ids(new_mode) if mode is None and st.S_ISREG(info.st_mode) else new_mode
+            own = info.st_uid in (0, os.geteuid())
+            access.chown(_through(opened), uid, gid, own and st.S_ISREG(info.st_mode))
+            if mode is None and st.S_ISREG(info.st_mode):
+                new_mode = access.kept_ids(new_mode, own, uid in (-1, info.st_uid))
+                ids_lost = bool(info.st_mode & 0o6000)
         if entries and not kept:  # not earlier: a former owner could restore the list
             access.drop(_through(opened))
-        if mode is not None or (entries and not kept):
+        if mode is not None or (entries and not kept) or ids_lost:
             os.chmod(_through(opened), new_mode)
     finally:
         os.close(opened)

@@ -137,10 +137,10 @@ class Planned(Overlay):
 
     def _permit(self, old: Stat, new: Stat, mode: Optional[int]) -> None:
         """Set mode and access list of `new`, which already has its new owner, like the real machine."""
-        trusted = old.owner in (new.owner, "root", self._me()[0])
-        new.acl, new.mode = access.outcome(old.acl, old.mode, mode, trusted)
+        trusted = old.owner in ("root", self._me()[0])
+        new.acl, new.mode = access.outcome(old.acl, old.mode, mode, trusted or old.owner == new.owner)
         if mode is None:
-            new.mode = access.after_chown(old, new)
+            new.mode = access.after_chown(old, new, trusted)
 
     # Writing
 

@@ -104,7 +104,7 @@ class Ledger:
         again = RealMachine()
         again.acted = True
         rest = {name: [step.op for step in spec.steps] for name, spec in self.undone(names, again).items()}
-        assert rest == {name: [] for name in specs}
+        assert rest == {name: [] for name in specs}, rest
         for name in specs:
             del self.nodes[name], self.memory[name]
         return [text for spec in specs.values() for text in spec.left]
