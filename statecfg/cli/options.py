@@ -292,7 +292,10 @@ output = _all(
 
 detailed_option = _option("--detailed-exitcode", is_flag=True, help="Exit with code 2 if changes are pending.")
 keep_going_option = _option(
-    "--keep-going", is_flag=True, default=None, help="After a failure, skip only the resources that depend on it."
+    "--keep-going",
+    is_flag=True,
+    default=None,
+    help="After a failure, skip only the resources that depend on it. A plan that fails starts, too.",
 )
 verify_content_option = _option(
     "--verify-content",

@@ -192,7 +192,8 @@ def _with_units(work: Work, mode: str) -> int:
 
 def _so_far(host: HostData) -> HostData:
     """Return a host's report for the question during a run. A host that has planned and waits counts as ok."""
-    waits = "fingerprints" in host and not host.get("error")
+    unfinished = host["status"] == HostStatus.UNREACHABLE and not host.get("error")
+    waits = "fingerprints" in host and unfinished
     return {**host, "status": HostStatus.OK} if waits else host
 
 

@@ -180,14 +180,15 @@ class Session:
         plan = managed.plan(facets, self.load)
         differs = [*(differing(self.expect, fingerprints(plan, mask)) if order.expect else ()), *order.differs]
         due = order.acting and managed.due(plan)
-        waits = (due or self.units is not None) and not differs and not managed.refusal
+        halted = plan.halted(order, due, self.warnings)
+        waits = (due or self.units is not None) and not (differs or managed.refusal or halted)
         self.show(plan, managed, time.monotonic() - started, waits)
         if managed.refusal:
             return self.end(HostStatus.REFUSED, refusal=managed.refusal)
         if differs:
             return self.end(HostStatus.REFUSED, differs=differs)
         if not waits:
-            return self.end_unchanged(managed, plan)
+            return self.end_unchanged(managed, plan, halted)
         # Change nothing before the controller has the plan, so that no change goes unreported.
         answer, _ = self.channel.receive("go", "no")
         if answer["type"] == "no":
@@ -325,13 +326,13 @@ class Session:
 
     # The run
 
-    def end_unchanged(self, managed: Management, plan: Plan) -> End:
-        """End a run that has nothing to do on the host; record it in the ledger unless it only plans."""
+    def end_unchanged(self, managed: Management, plan: Plan, halted: str = "") -> End:
+        """End a run that does nothing on the host, and say why (`halted`); record it unless it only plans."""
         status = HostStatus.FAILED if plan.failed else HostStatus.OK
         if not managed.order.acting:
-            return self.end(status)
+            return self.end(status, halted=halted)
         managed.end_unchanged(plan, status)
-        return self.end(status, unchanged=True, ledger=managed.recorded.lineage)
+        return self.end(status, halted=halted, unchanged=True, ledger=managed.recorded.lineage)
 
     def apply(self, managed: Management, plan: Plan, facets: Facets) -> End:
         """Perform the plan; return the status and the other fields of the frame `end`.

@@ -6,7 +6,7 @@ import time
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
-from statecfg.remote.graph.names import HostStatus, Outcome
+from statecfg.remote.graph.names import PLAN_FAILS, HostStatus, Outcome
 from statecfg.run.report_model import HostData
 from statecfg.views import safe
 from statecfg.views.lines import Line, make
@@ -49,7 +49,14 @@ def or_nothing(host: HostData, lines: Iterable[Line], lead: str = "Nothing to do
 
 def status_text(host: HostData) -> str:
     """Return the status of a host in a few words, "" if it is ok."""
+    if not_started(host):
+        return f"{PLAN_FAILS}, so nothing is changed"
     return "stopped early" if stopped(host) else MEANING.get(host["status"], host["status"])
+
+
+def not_started(host: HostData) -> bool:
+    """Return whether an apply starts nothing on a host because its plan fails."""
+    return host.get("halted") == PLAN_FAILS
 
 
 def stopped(host: HostData) -> bool:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from statecfg.remote.graph.names import HostStatus, Outcome
+from statecfg.remote.graph.names import PLAN_FAILS, HostStatus, Outcome
 from statecfg.run.report_model import Action, HostData, Node, Report
 from statecfg.views import hosts as host_lines
 from statecfg.views import left_hosts, units
@@ -29,6 +29,7 @@ from statecfg.views.tally import (
     unresolved,
 )
 
+NOT_STARTED = f"not started: {PLAN_FAILS}"
 STYLES: dict[Effect, Style] = {
     "add": "add",
     "change": "change",
@@ -97,7 +98,11 @@ def _ending(report: Report, dry: bool) -> Iterator[Line]:
     if left:
         them = "stays: apply --prune removes it" if left == 1 else "stay: apply --prune removes them"
         yield make((f"{plural(left, 'resource')} left the definition and {them}.", "skip"))
-    broken = [name for name in sorted(hosts) if hosts[name]["status"] != HostStatus.OK]
+    failing = [name for name in sorted(hosts) if host_lines.not_started(hosts[name])]
+    if failing:
+        why = "its plan fails" if len(failing) == 1 else "their plans fail"
+        yield make((f"Nothing will be changed on {names(failing)} because {why}.", "remove"))
+    broken = [name for name in sorted(hosts) if hosts[name]["status"] != HostStatus.OK and name not in failing]
     if broken:
         yield make((f"No usable plan for {len(broken)} of {plural(len(hosts), 'host')}: {names(broken)}", "remove"))
     if dry:
@@ -122,9 +127,14 @@ def _host(host: HostData, detail: Detail) -> Iterator[Line]:
         about = f"{action['node']}  " if action.get("node") else ""
         yield make(("  ! ", "change"), "first: ", about, action_text(action), hang=11)
     listed = list(fates(host))
+    waiting = [] if detail.verbose else [fate.node["name"] for fate in listed if _not_started(fate, host)]
     for fate in listed:
+        if fate.node["name"] in waiting:
+            continue
         if fate.effect != Outcome.UNCHANGED or detail.verbose or unresolved(fate.node):
             yield from node_lines(fate, detail)
+    if waiting:
+        yield make((f"  · not started: {plural(len(waiting), 'resource')}: ", "skip"), names(waiting), hang=4)
     for node in nodes(host, "left"):
         yield from left_lines(node, detail)
     yield from host_lines.owed(host)
@@ -135,6 +145,12 @@ def _host(host: HostData, detail: Detail) -> Iterator[Line]:
         yield make(("  ✓ ", "add"), f"Nothing to do: {plural(counts[Outcome.UNCHANGED], 'resource')} as defined.")
     elif counts[Outcome.UNCHANGED] and not detail.verbose:
         yield make((f"    {counts['unchanged']:,} unchanged", "dim"))
+
+
+def _not_started(fate: Fate, host: HostData) -> bool:
+    """Return whether a node would change something and is skipped because the plan of its host fails."""
+    skipped = fate.effect == Outcome.SKIPPED and host_lines.not_started(host)
+    return skipped and fate.node.get("reason") == NOT_STARTED
 
 
 def node_lines(fate: Fate, detail: Detail) -> Iterator[Line]:

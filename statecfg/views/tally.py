@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
-from statecfg.remote.graph.names import HostStatus, Outcome
+from statecfg.remote.graph.names import PLAN_FAILS, HostStatus, Outcome
 from statecfg.run.report_model import Change, HostData, Node, Report
 from statecfg.views import alike, states
 
@@ -115,8 +115,17 @@ def cause(node: Node) -> str:
 
 
 def count(hosts: Iterable[HostData]) -> Counter[Effect]:
-    """Return the number of nodes with each effect in the reports of `hosts`; a replacement counts only as "replace"."""
-    return Counter(fate.effect for host in hosts for fate in fates(host))
+    """Return the number of nodes with each effect in the reports of `hosts`; a replacement counts only as "replace".
+
+    If the plan of a host fails, nothing starts there: what it would change counts as "skipped".
+    """
+    return Counter(_happens(fate.effect, host) for host in hosts for fate in fates(host))
+
+
+def _happens(effect: Effect, host: HostData) -> Effect:
+    """Return the effect of a node, or "skipped" if it would change something on a host where nothing starts."""
+    stays = host.get("halted") != PLAN_FAILS or effect in (Outcome.UNCHANGED, "excluded", Outcome.FAILED)
+    return effect if stays else Outcome.SKIPPED
 
 
 def sentence(counts: Counter[Effect]) -> str:

@@ -76,6 +76,8 @@ class State:
     ALL: Final = (PRE_CREATED, RESOLVED, RESOLUTION_ERROR, IN_DELETION)
 
 
+PLAN_FAILS: Final = "its plan fails"  # why a run did not start on a host
+
 # Limits that the host observes and the controller checks.
 MOST_ITEMS: Final = 1000  # items of one node
 HOOKS_OF_EVENT: Final = 120.0  # seconds for all hooks of one event of one resource

@@ -352,14 +352,15 @@ class Management:
         return {"id": order.run, "mode": order.mode, "who": order.who, "playbook": order.playbook}
 
     def end_unchanged(self, plan: Plan, status: str) -> None:
-        """Record a run that had nothing to do on the host, and the resources that it made managed."""
+        """Record a run that did nothing on the host, and the resources that it found as defined."""
         from statecfg.remote.machine.real import Facets
 
         ledger = self.recorded.ledger
         assert ledger is not None
         recording = self._start_recording(Facets())
         account = Account()
-        sound = [name for name, step in plan.steps.items() if step.outcome == Outcome.UNCHANGED and not step.excluded]
+        steps = plan.steps if not plan.changes_host else {}  # those of a plan that fails assume its changes
+        sound = [name for name, step in steps.items() if step.outcome == Outcome.UNCHANGED and not step.excluded]
         first_seen = [name for name in sound if name not in self.recorded.resources]
         for name in first_seen:
             account.manage(recording.new_resource(plan.steps[name].node, State.RESOLVED))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statecfg.remote.graph.model import ActionSpec
-from statecfg.remote.graph.names import Outcome
+from statecfg.remote.graph.names import PLAN_FAILS, Mode, Outcome
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.overlay import Trace
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import HostNode
     from statecfg.remote.ledger.records import Resource
     from statecfg.remote.machine.changes import Change
+    from statecfg.remote.run.order import Order
 
 NONE: FrozenSet[Any] = frozenset()
 _NOTHING = Trace()
@@ -168,6 +169,29 @@ class Plan:
     def failed(self) -> bool:
         """Whether any node failed or is skipped."""
         return any(step.outcome in Outcome.STOPPED for step in (*self.steps.values(), *self.removal_steps()))
+
+    def halted(self, order: Order, due: bool, warnings: List[str]) -> str:
+        """Return why the plan must not start, "" if it may, or if it has nothing to do.
+
+        With `keep_going`, a plan that fails starts; a warning says so.
+
+        :param due: whether an apply of this plan changes anything or calls a hook
+        :param warnings: receives warnings for the user
+        """
+        steps = (*self.removal_steps(), *self.steps.values())
+        failing = [step.node.provides for step in steps if step.outcome == Outcome.FAILED]
+        if not failing or order.mode == Mode.VERIFY or not (due or self.changes_host):
+            return ""
+        if not order.keep_going:
+            return PLAN_FAILS
+        names = ", ".join(failing[:5]) + (f" and {len(failing) - 5} more" if len(failing) > 5 else "")
+        warnings.append(f"the plan fails for {names}; --keep-going applies the rest of it")
+        return ""
+
+    @property
+    def changes_host(self) -> bool:
+        """Whether a node or a removal has, or may have, something to do."""
+        return any(step.acts for step in (*self.removal_steps(), *self.steps.values()))
 
     def acts(self, name: str) -> bool:
         """Tell whether a node has, or may have, something to do; False if it is not part of this run."""

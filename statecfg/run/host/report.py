@@ -290,7 +290,8 @@ class HostReport:
         if acted and error:
             lost.account(self.progress, heard_all=True)
         elif self.mode in Mode.ACTING and not acted:
-            lost.nothing_begun(self.plan, _WHY_NOT.get(status, "not started"))
+            halted = f"not started: {frame.halted}" if frame.halted else "not started"
+            lost.nothing_begun(self.plan, _WHY_NOT.get(status, halted))
         counts = self.count()
         if status == HostStatus.OK and counts.get(Outcome.FAILED):  # a plan in which nodes fail was declined
             status = HostStatus.FAILED
