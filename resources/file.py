@@ -75,7 +75,7 @@ def file(
     :param owner: user who owns the file, by name or number
     :param group: group that owns it, by name or number
     :param validate: a command, as a list, that must succeed before statecfg installs new content; ``{}`` is replaced by
-        the path of the file to check
+        the path of the file to check. A plan runs it, too: it sees the files as planned, and what it writes is lost
     :param backup: suffix of the copy of the old file that statecfg keeps next to the new one when the content changes
     :param follow: if the path is a link, manage the file that it points to
     :param create_only: write the content only if the file does not exist; afterwards it stays as others change it

@@ -29,7 +29,7 @@ def write(
     validate: list[str] | None = None,
 ) -> Result:
     """Write a file of sshd's configuration. If sshd refuses the whole configuration then, restore the former file."""
-    # A plan knows nothing about the former file: there, sshd accepts the new one, or the action fails.
+    # In a plan, nothing has to be restored.
     stat = machine.stat(path) if isinstance(machine, RealMachine) else None
     former = machine.read(path) if stat is not None else b""
     result = machine.write(path, content, mode, owner, group)
@@ -38,6 +38,8 @@ def write(
     refusal = sshd.refusal(machine)
     if not refusal:
         return result
+    if not isinstance(machine, RealMachine):
+        return error(f"sshd refuses the new configuration: {refusal}")
     if stat is None:
         undone = machine.remove(path)
     else:

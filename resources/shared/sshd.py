@@ -23,8 +23,8 @@ def refusal(machine: Machine, idle: bool = True) -> str:
     :param idle: true: sshd may be stopped
     """
     if idle:  # sshd needs this directory, which only its running service creates
-        machine.run(["install", "-d", "-m", "0755", "/run/sshd"], {})
-    result = machine.run(["/usr/sbin/sshd", "-t"], {}, timeout=60.0)
+        machine.mkdir("/run/sshd", 0o755)
+    result = machine.run(["/usr/sbin/sshd", "-t"], {}, timeout=60.0, reads=True)
     if result["status"] == "ok":
         return ""
     return "\n".join((result.get("log") or result["reason"]).strip().splitlines()[:LINES])

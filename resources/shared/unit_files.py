@@ -21,13 +21,21 @@ if TYPE_CHECKING:
 
 
 # Lets systemd check a unit with the new file before the file is installed. systemd finds the copy first and all other
-# units in their usual directories. Before version 250, systemd-analyze did not report unknown settings as errors.
+# units in their usual directories. A masked unit is checked as if it were not masked: it uses the file when it is
+# unmasked. Before version 250, systemd-analyze did not report unknown settings as errors.
 VERIFY = """\
 set -e
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 mkdir -p "$directory/$(dirname "$2")"
 cp "$1" "$directory/$2"
+for place in /etc /run; do
+    test "$(readlink "$place/systemd/system/$3")" = /dev/null || continue
+    for vendor in /usr/local/lib /usr/lib /lib; do
+        file=$vendor/systemd/system/$3
+        test -e "$directory/$3" || ! test -e "$file" || cp "$file" "$directory/$3"
+    done
+done
 strict=
 if systemd-analyze --help | grep -q recursive-errors; then strict=--recursive-errors=no; fi
 SYSTEMD_UNIT_PATH="$directory:" systemd-analyze verify --man=no $strict "$3"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import AbstractSet, Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Union
+from typing import AbstractSet, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from statecfg.remote.graph.model import Blob, Unknown
 from statecfg.remote.graph.names import ActionStatus
@@ -33,6 +33,7 @@ class Planned(Overlay):
         self.calls = 0
         self.node = ""
         self.changes = Changes()
+        self.notes: List[str] = []  # what the plan can't tell about the actions of this turn
         self.acted = False
         self.complete = False
 
@@ -53,7 +54,7 @@ class Planned(Overlay):
         """
         self.node, self.acted, self.due = node, acted, due
         self.before = Before(ancestors, triggers, undecided)
-        self.changes, self.trace = Changes(), Trace()
+        self.changes, self.trace, self.notes = Changes(), Trace(), []
         self._found = {}
 
     def probe(
@@ -185,6 +186,12 @@ class Planned(Overlay):
             if kept is not None and kept.file_type == "directory":
                 return error(f"cannot write {path}: Is a directory ({real_path + backup})")
             self._put(real_path + backup, Stat("file", old.mode, old.owner, old.group, old.size), before)
+        if validate is not None and before != blob:
+            from statecfg.remote.machine.trial import content_refusal
+
+            refused = content_refusal(self, validate, real_path, blob)
+            if refused is not None:
+                return refused
         self._put(real_path, new, blob)
         return ok()
 
@@ -364,7 +371,14 @@ class Planned(Overlay):
         codes: Tuple[int, ...] = (0,),
         interruptible: bool = True,
         first: Optional[Callable[[], Optional[Result]]] = None,
+        reads: bool = False,
     ) -> Result:
+        if reads:
+            from statecfg.remote.machine.trial import refusal
+
+            said = refusal(self, argv, {})
+            if said is not None:
+                return error(f"{argv[0]}: {said}", said)
         self.affect(effect)
         return ok()
 

@@ -371,6 +371,7 @@ class RealMachine(Machine):
         codes: Tuple[int, ...] = (0,),
         interruptible: bool = True,
         first: Optional[Callable[[], Optional[Result]]] = None,
+        reads: bool = False,
     ) -> Result:
         self.calls += 1
         refused = first() if first is not None else None

@@ -208,7 +208,7 @@ class Machine(World):
 
         :param backup: suffix of the copy of the old file that is kept next to the new one
         :param validate: a command; `{}` in it is replaced by the path of the temporary file with the new content; if it
-            fails, nothing changes
+            fails, nothing changes. A plan runs it, too: it sees the files as planned, and what it writes is lost
         """
         raise NotImplementedError
 
@@ -255,6 +255,7 @@ class Machine(World):
         codes: Tuple[int, ...] = (0,),
         interruptible: bool = True,
         first: Optional[Callable[[], Optional[Result]]] = None,
+        reads: bool = False,
     ) -> Result:
         """Run a program to its end and stream its output to the report.
 
@@ -269,6 +270,8 @@ class Machine(World):
         :param interruptible: False for a program that must finish even if the connection to the controller breaks
         :param first: a function that is called on the real host just before the program starts; if it returns an error,
             the program does not start
+        :param reads: True for a program that checks something and changes nothing. A plan runs it, too: it sees the
+            files as planned, and what it writes is lost
         """
         raise NotImplementedError
 

@@ -26,7 +26,7 @@ class NodeRun:
         self.ended = 0.0  # when its last action ended, `time.monotonic()`
         self.forgotten = False  # its record was deleted from the ledger
         self.outcome = step.outcome
-        self.reason = step.reason
+        self.reason = step.reason if step.outcome != Outcome.CHANGED else ""  # a plan's note on what only a run shows
         self.verified = False
 
     @property

@@ -173,7 +173,7 @@ class Plan:
     def halted(self, order: Order, due: bool, warnings: List[str]) -> str:
         """Return why the plan must not start, "" if it may, or if it has nothing to do.
 
-        With `keep_going`, a plan that fails starts; a warning says so.
+        With `keep_going`, a plan that fails starts, with a warning.
 
         :param due: whether an apply of this plan changes anything or calls a hook
         :param warnings: receives warnings for the user

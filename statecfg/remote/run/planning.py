@@ -214,7 +214,7 @@ class Planner:
                 step.outcome, step.reason = Outcome.FAILED, f"{action.op}: {result['reason']}"
                 return
         if step.spec.steps:
-            step.outcome = Outcome.CHANGED
+            step.outcome, step.reason = Outcome.CHANGED, "; ".join(self.machine.notes)
             step.changes = as_json(self.changes(step.node))
 
     def changes(self, node: HostNode) -> List[Change]:

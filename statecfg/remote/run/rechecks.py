@@ -74,7 +74,7 @@ class Rechecks:
             )
         if step.outcome == Outcome.CHANGED:
             step.triggered_by = changed
-        node.outcome, node.reason = step.outcome, step.reason
+        node.outcome, node.reason = step.outcome, "" if step.outcome == Outcome.CHANGED else step.reason
 
     def _acted(self) -> Iterator[NodeRun]:
         """Yield the nodes that have acted so far."""
