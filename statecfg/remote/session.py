@@ -86,9 +86,8 @@ class Session:
 
     def run(self) -> End:
         """Do what the controller asks for; return the status and the other fields of the frame `end`."""
-        self.channel.send(
-            {"type": "hello", "protocol": PROTOCOL, "pid": os.getpid(), "python": "%d.%d.%d" % sys.version_info[:3]}
-        )
+        python = "%d.%d.%d" % sys.version_info[:3]
+        self.channel.send({"type": "hello", "protocol": PROTOCOL, "pid": os.getpid(), "python": python})
         frame, _ = self.channel.receive("run")
         order = Order.from_json(fields(frame))
         for sha256 in order.parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import AbstractSet, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import AbstractSet, Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from statecfg.remote.graph.model import Blob, Unknown
 from statecfg.remote.graph.names import ActionStatus
@@ -13,9 +13,6 @@ from statecfg.remote.machine.changes import Changes
 from statecfg.remote.machine.overlay import ALL, FILES, NOBODY, Before, Cause, Entry, Overlay, Trace
 from statecfg.remote.machine.paths import normal
 from statecfg.remote.machine.world import ANYTHING, Effect, Inputs, Probe, Stat, called
-
-SHOWN = 1000  # entries of a removed tree that a plan shows
-DEEPEST = 100  # levels of a removed tree that a plan shows
 
 
 class Planned(Overlay):
@@ -319,45 +316,13 @@ class Planned(Overlay):
         if stat.file_type == "directory":
             if not recursive and self._names(real_path):
                 return error(f"cannot remove {path}: Directory not empty")
-            refused = self._empty(real_path)
+            from statecfg.remote.machine.emptying import emptied
+
+            refused = emptied(self, real_path)
             if refused is not None:
                 return refused
         self._put(real_path, None)
         return ok()
-
-    def _empty(self, directory: str) -> Optional[Result]:
-        """Remove everything in a directory; return an error if this user may not remove it.
-
-        Of a large or deep tree, the plan shows a part, and says that there is more.
-        """
-        directories, count, more = [directory], 0, False
-        planned: Dict[str, Dict[str, Entry]] = {}
-        for planned_path, entry in self.entries.items():
-            if planned_path.startswith(directory.rstrip("/") + "/"):
-                planned.setdefault(os.path.dirname(planned_path), {})[planned_path] = entry
-        for holder in directories:  # the loop appends the directories that it finds
-            for name in self._names(holder, planned.get(holder, {})):
-                inside = holder.rstrip("/") + "/" + name
-                count += 1
-                more = more or count > SHOWN or inside.count("/") - directory.count("/") > DEEPEST
-                if more:
-                    break
-                refused = self._forbidden("remove", inside, inside)
-                if refused is not None:
-                    return refused
-                stat = self._standing(inside)
-                if stat is not None and stat.file_type == "directory":
-                    directories.append(inside)
-                elif stat is not None:
-                    self._put(inside, None)
-        for holder in reversed(directories[1:]):
-            self._put(holder, None)
-        for planned_path in [path for entries in planned.values() for path in entries] if more else ():
-            if self.entries[planned_path].stat is not None:
-                self._put(planned_path, None)
-        if more:
-            self.changes.note(directory, "inside", "more than the plan shows", None)
-        return None
 
     def run(
         self,

@@ -359,8 +359,7 @@ class Management:
         assert ledger is not None
         recording = self._start_recording(Facets())
         account = Account()
-        steps = plan.steps if not plan.changes_host else {}  # those of a plan that fails assume its changes
-        sound = [name for name, step in steps.items() if step.outcome == Outcome.UNCHANGED and not step.excluded]
+        sound = plan.as_found()
         first_seen = [name for name in sound if name not in self.recorded.resources]
         for name in first_seen:
             account.manage(recording.new_resource(plan.steps[name].node, State.RESOLVED))

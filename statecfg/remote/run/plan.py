@@ -188,6 +188,11 @@ class Plan:
         warnings.append(f"the plan fails for {names}; --keep-going applies the rest of it")
         return ""
 
+    def as_found(self) -> List[str]:
+        """Return the names of the nodes that are as defined. The plan itself may only assume that if it has changes."""
+        steps = {} if self.changes_host else self.steps
+        return [name for name, step in steps.items() if step.outcome == Outcome.UNCHANGED and not step.excluded]
+
     @property
     def changes_host(self) -> bool:
         """Whether a node or a removal has, or may have, something to do."""
