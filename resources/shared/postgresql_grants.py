@@ -208,7 +208,23 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
             raise CheckError(f"{what} {each} does not exist in the database {attrs['database']}")
     missing = {each: [word for word in wanted if word not in has] for each, has in now.items()}
     missing = {each: words for each, words in missing.items() if words}
+    if not now or (missing and attrs.get("default_for") is not None):
+        _require_schema(attrs, world, user)
     return [action(attrs, user, missing, {})] if missing else []
+
+
+def _require_schema(attrs: records.Attrs, world: World, user: str) -> None:
+    """Check that the schema exists. A database that this plan creates has only the schema `public`.
+
+    :raises CheckError: if it does not
+    """
+    schema, port = _schema(attrs), attrs["port"]
+    if schema in ("", "public"):
+        return
+    sql = f"SELECT count(*) FROM pg_namespace WHERE nspname = {literal(schema)}"  # noqa: S608  # it is quoted
+    answer = postgresql.query(world, port, user, attrs["database"], sql)
+    if answer.status or answer.text.strip() == "0":
+        raise CheckError(f"schema {schema} does not exist in the database {attrs['database']}; require what creates it")
 
 
 def _both(now: Mapping[str, Iterable[str]], wanted: Sequence[str]) -> dict[str, list[str]]:
