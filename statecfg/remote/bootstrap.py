@@ -29,9 +29,17 @@ os.umask(0o022)
 sink, source = os.dup(1), os.dup(0)
 os.dup2(2, 1)
 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-os.write(sink, b"statecfg-executor ")
 warnings: "List[str]" = []
 gc.set_threshold(50000)  # new objects until the garbage collector starts; a small graph never needs it
+
+
+def tell(data: bytes) -> None:
+    """Send all of these bytes: a system may write only a part at a time."""
+    while data:
+        data = data[os.write(sink, data) :]
+
+
+tell(b"statecfg-executor ")
 
 
 def exactly(count: int) -> bytes:
@@ -132,7 +140,7 @@ def keep(folder: "Optional[str]", name: str, data: bytes) -> None:
 def ask(sha: str, frames: "List[Frame]") -> "Iterator[bytes]":
     """Request a part of the executor from the controller; yield its pieces, and append other frames to `frames`."""
     text = json.dumps({"type": "need", "bundle": sha}).encode()
-    os.write(sink, struct.pack(">IIB", len(text), 0, 0) + text)
+    tell(struct.pack(">IIB", len(text), 0, 0) + text)
     last = False
     while not last:
         header, body = receive()
@@ -237,7 +245,7 @@ class Finder:
 def begin() -> None:
     """Return the nonce to the controller, and start the executor."""
     hello = receive()[0]
-    os.write(sink, hello["nonce"].encode() + b"\n")
+    tell(hello["nonce"].encode() + b"\n")
     frames: "List[Frame]" = []
     Finder.modules = unpack(hello["bundle"], lambda sha: ask(sha, frames))
     finder: "Any" = Finder

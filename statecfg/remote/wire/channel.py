@@ -39,12 +39,13 @@ class Sink:
     """The descriptor to write to.
 
     :ivar held: what is sent together with the next frame
+    :ivar rest: the end of a heartbeat of which the system has written only the beginning
     """
 
-    __slots__ = ("descriptor", "held")
+    __slots__ = ("descriptor", "held", "rest")
 
     def __init__(self, descriptor: int) -> None:
-        self.descriptor, self.held = descriptor, bytearray()
+        self.descriptor, self.held, self.rest = descriptor, bytearray(), b""
 
 
 class Channel:
@@ -101,7 +102,8 @@ class Channel:
             self.sink.held += data
             if hold:
                 return
-            view, self.sink.held = memoryview(self.sink.held), bytearray()
+            view, self.sink.held = memoryview(self.sink.rest + self.sink.held), bytearray()
+            self.sink.rest = b""
             self.last.sent = time.monotonic()
             while view and not self.lost:
                 try:
@@ -196,7 +198,8 @@ class Channel:
             try:
                 if not self.lost and select.select([], [self.sink.descriptor], [], 0)[1]:
                     self.last.sent = time.monotonic()
-                    os.write(self.sink.descriptor, encode({"type": "beat"}))
+                    data = self.sink.rest or encode({"type": "beat"})
+                    self.sink.rest = data[os.write(self.sink.descriptor, data) :]
             except OSError as problem:
                 self._lose(f"the connection broke: {problem.strerror}")
             finally:

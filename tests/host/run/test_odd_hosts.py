@@ -70,6 +70,24 @@ def test_a_login_shell_that_prints_text_causes_only_a_warning(target: Host, user
     assert f"its login shell prints {size} bytes in a session without a terminal" in warning
 
 
+HALVES = """#!/usr/bin/python3
+import os, sys
+write = os.write
+os.write = lambda opened, data: write(opened, data[: len(data) // 2 + 1])
+at = sys.argv.index("-c") + 1
+code = sys.argv[at]
+sys.argv = ["-c", *sys.argv[at + 1 :]]
+exec(compile(code, "<string>", "exec"))
+"""
+
+
+def test_a_system_that_writes_only_half_of_what_it_is_given(target: Host, user: str, home: str) -> None:
+    target.write(f"{home}/python3", HALVES, mode=0o755)
+    worked(as_user(target, user, home, python=f"{home}/python3"))
+    slow = rig.run(target, rig.chain(f"{home}/slow", 1, 6.0, "word"), inventory={"python": f"{home}/python3"})
+    assert slow.host()["status"] == "ok", slow.host()  # with a heartbeat
+
+
 def test_a_login_shell_that_prints_too_much_is_refused(target: Host, user: str, home: str) -> None:
     target.write(f"{home}/.bashrc", "printf '%100000s' noise\n")
     report = as_user(target, user, home).host()
