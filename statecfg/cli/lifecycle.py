@@ -196,6 +196,8 @@ def complete(report: Report, work: Work, events: Bus | Preview | Later | None) -
     from statecfg.run import hook_failure as failure
 
     whole = failure.complete(report, work.failed, events)
+    if not whole["playbook"] and work.playbook is not None:  # hooks failed for all hosts
+        whole["playbook"] = work.project.relative(work.playbook)
     if events is not None and report["mode"] in (Mode.PLAN, Mode.APPLY) and work.playbook is not None:
         left: list[Any] = [host for host in events.left_hosts(work) if host["host"] not in whole["hosts"]]
         if left:

@@ -201,16 +201,7 @@ class Session:
                 return self.end(HostStatus.REFUSED, differs=differs)
         if self.units is None:
             return self.apply(managed, plan, facets)
-        return self.with_units(self.units, managed, plan, facets)
-
-    def with_units(self, units: Units, managed: Management, plan: Plan, facets: Facets) -> End:
-        """Run the units' phase "before", then the plan, then the units' phase "after"."""
-        why = units.phase("before", True)
-        if why:
-            return self.end(HostStatus.FAILED, error=why, unchanged=True)
-        ended = self.apply(managed, plan, facets) if managed.due(plan) else self.end_unchanged(managed, plan)
-        units.phase("after", ended[0] == HostStatus.OK)
-        return ended
+        return self.units.around(self, managed, plan, facets)
 
     # Before the plan
 
@@ -370,7 +361,12 @@ class Session:
             HostStatus.FAILED if counts.get(Outcome.FAILED) or counts.get(Outcome.SKIPPED) or halted else HostStatus.OK
         )
         sound = [name for name, node in execution.state.items() if node.sound]
-        managed.end(journal, RunStatus.CUT_OFF if self.channel.lost else status, sound)
+        goes_on = self.units is not None  # with the hooks of units, after which the run gets its status
+        managed.end(
+            journal, RunStatus.CUT_OFF if self.channel.lost else RunStatus.RUNNING if goes_on else status, sound
+        )
+        if goes_on and not self.channel.lost:
+            journal.add(folded=[])
         return self.end(status, shutdown=execution.shutdown, halted=halted, ledger=managed.recorded.lineage)
 
     def close(self) -> None:

@@ -85,7 +85,8 @@ class RunHost:
             return
         self.phase = "busy" if self.phase == "before" else "gone"
         if self.tell is not None:
-            self.tell({"type": "units-go", "stop": why})
+            failed = any("error" in unit.report() for unit in self.units.values())
+            self.tell({"type": "units-go", "stop": why, "failed": failed})
 
 
 def wake(hosts: Iterable[RunHost], ids: set[int] | None = None) -> None:

@@ -123,10 +123,7 @@ class Ledger:
         :raises StateError: if the ledger can't be written
         """
         with self, self.database as database:
-            database.execute(
-                "INSERT OR IGNORE INTO run VALUES (?, ?, NULL, ?, ?, ?, 'running')",
-                (run["id"], time.time(), run["mode"], run["who"], run["playbook"]),
-            )
+            self._enter(run, time.time())
             database.executemany(
                 "INSERT OR IGNORE INTO owed VALUES (?, ?, ?, ?, ?, ?)",
                 [(run["playbook"], node, cause, time.time(), run["id"], json.dumps(how)) for node, cause, how in owed],
@@ -142,6 +139,22 @@ class Ledger:
             self._drop([run["id"]])
         if account.records:
             self._sweep()
+
+    def conclude(self, run: Mapping[str, Any], status: str, began: float) -> None:
+        """Record when a run began, and how it ended after more than its changes; delete its journal.
+
+        :raises StateError: if the ledger can't be written
+        """
+        with self, self.database as database:
+            self._enter(run, began)
+            ended = (began, time.time(), status, run["id"])
+            database.execute("UPDATE run SET started = min(started, ?), ended = ?, status = ? WHERE id = ?", ended)
+        self._drop([run["id"]])
+
+    def _enter(self, run: Mapping[str, Any], began: float) -> None:
+        """Add a run that has not ended, unless the ledger has it already."""
+        row = (run["id"], began, run.get("mode", ""), run.get("who", ""), run.get("playbook", ""))
+        self.database.execute("INSERT OR IGNORE INTO run VALUES (?, ?, NULL, ?, ?, ?, 'running')", row)
 
     def take_over(self, cut_off: Sequence[Tuple[str, Account]]) -> None:
         """Record what interrupted runs did, and delete their journals.
@@ -185,10 +198,7 @@ class Ledger:
         :raises StateError: if the ledger can't be written
         """
         with self, self.database as database:
-            database.execute(
-                "INSERT OR IGNORE INTO run VALUES (?, ?, NULL, ?, ?, ?, 'running')",
-                (run["id"], time.time(), run.get("mode", ""), run.get("who", ""), run.get("playbook", "")),
-            )
+            self._enter(run, time.time())
             outcomes = dict(dict.fromkeys(account.under_way, Outcome.UNKNOWN), **account.outcomes)
             database.executemany(
                 "INSERT OR REPLACE INTO outcome VALUES (?, ?, ?)",

@@ -325,7 +325,7 @@ class Management:
         owed = [debt for debt in owed if plan.acts(debt[1])]
         owed += [(name, cause, None) for name, cause in left_out(plan, self.order.restarts)]
         self.recorded.restarts = {debt.node for debt in self.recorded.debts}.union(node for node, _, _ in owed)
-        ledger.begin(self._run, owed)
+        ledger.begin(self.run, owed)
         life = self.life
         life.attach(journal, self._start_recording(facets).new_resource)
         if self.hooks:
@@ -346,7 +346,7 @@ class Management:
         return self._recording
 
     @property
-    def _run(self) -> Mapping[str, Any]:
+    def run(self) -> Mapping[str, Any]:
         """The record of this run in the ledger."""
         order = self.order
         return {"id": order.run, "mode": order.mode, "who": order.who, "playbook": order.playbook}
@@ -364,8 +364,8 @@ class Management:
         for name in first_seen:
             account.manage(recording.new_resource(plan.steps[name].node, State.RESOLVED))
         records = recording.updates(sound, set(first_seen), {})
-        if account.records or any(records.values()) or not ledger.append(self._run, status, records):
-            self.recorded.opened().end(self._run, account, status, records)
+        if account.records or any(records.values()) or not ledger.append(self.run, status, records):
+            self.recorded.opened().end(self.run, account, status, records)
 
     def end(self, journal: Journal, status: str, sound: Iterable[str]) -> None:
         """Complete the run's record in the ledger with the contents of its journal."""
@@ -374,7 +374,7 @@ class Management:
             account = Account(stream.read().split("\n"))
         changed = (name for name, outcome in account.outcomes.items() if outcome == Outcome.CHANGED)
         fresh = {*account.managed, *changed}
-        self.recorded.opened().end(self._run, account, status, self._recording.updates(sound, fresh, account.said))
+        self.recorded.opened().end(self.run, account, status, self._recording.updates(sound, fresh, account.said))
 
     def close(self) -> None:
         """Close the ledger, and write what makes the next run faster, if this run may have changed the host."""

@@ -13,7 +13,7 @@ import zlib
 from functools import partial
 
 from statecfg.remote.graph.model import LEARNED
-from statecfg.remote.graph.names import ActionStatus, HostStatus, Outcome
+from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.ledger.state import StateError
 from statecfg.remote.machine.real import Facets
 from statecfg.remote.run.plan import Step
@@ -113,7 +113,7 @@ class Resumed:
         managed.begun = self.enter
         ended = session.apply(managed, plan, facets)
         if session.units is not None:
-            session.units.phase("after", ended[0] == HostStatus.OK)
+            session.units.after(managed, ended[0], time.time())
         return ended
 
     def _ended(self, node: HostNode) -> Step:

@@ -1,8 +1,8 @@
 """The units on this host during a run: the controller sends the hooks that are due, and the host runs them.
 
 A session that holds the lock uses it like this: `Units(state_dir, order["units"], channel, warnings)`; `files(blobs)`
-when it requests missing content; `phase("before", True)` before the changes to the host and `phase("after", ok)` after
-them, each of which returns why the run must stop, or ""; finally `close()` in any case.
+when it requests missing content; `around`, which runs the hooks before and after the changes to the host; finally
+`close()` in any case.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Any, Dict, List, Mapping, Optional, Set
 
-from statecfg.remote.graph.model import Blob, JsonMap
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.names import HostStatus
 from statecfg.remote.ledger import state
 from statecfg.remote.units import files as unit_files
 from statecfg.remote.units import home as unit_home
@@ -23,6 +23,25 @@ from statecfg.remote.units.questions import Questions
 from statecfg.remote.units.step import UnitStep
 from statecfg.remote.wire.channel import Channel
 from statecfg.remote.wire.frames import decode_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, List, Mapping, Optional, Protocol, Set, Tuple
+
+    from statecfg.remote.graph.model import JsonMap
+    from statecfg.remote.machine.real import Facets
+    from statecfg.remote.run.management import Management
+    from statecfg.remote.run.plan import Plan
+
+    End = Tuple[str, JsonMap]  # the status of the run, and the other fields of the frame `end`
+
+    class ServedSession(Protocol):
+        """The session with the controller, as far as units need it."""
+
+        def end(self, status: str, **more: Any) -> End: ...
+        def apply(self, managed: Management, plan: Plan, facets: Facets) -> End: ...
+        def end_unchanged(self, managed: Management, plan: Plan) -> End: ...
+
 
 HOOKS = "hooks"  # the directory of a charm's hooks
 FRESH = ("install", "upgrade-charm")  # the current files of the charm are installed before these hooks
@@ -46,6 +65,7 @@ class Units:
         self._charms: Dict[str, unit_files.Files] = {}
         self._busy: Set[str] = set()
         self._swept = False
+        self._failed = False  # whether a unit has failed in this run
         self._questions = Questions(channel)
         self._lock = threading.Lock()
 
@@ -66,6 +86,35 @@ class Units:
                         if isinstance(content, Blob) and content.data is None:
                             missing[content.sha256] = content
         return list(missing.values())
+
+    def around(self, session: ServedSession, managed: Management, plan: Plan, facets: Facets) -> End:
+        """Run the phase "before", then the plan, then the phase "after"; record how all of this ended."""
+        began = time.time()
+        why = self.phase("before", True)
+        if why:
+            ended: End = session.end(HostStatus.FAILED, error=why, unchanged=True)
+            self._conclude(managed, ended[0], began)
+        elif managed.due(plan):
+            ended = session.apply(managed, plan, facets)
+            self.after(managed, ended[0], began)
+        else:
+            self.phase("after", not plan.failed)
+            ended = session.end_unchanged(managed, plan)
+            self._conclude(managed, ended[0], began)
+        return ended
+
+    def after(self, managed: Management, status: str, began: float) -> None:
+        """Run the phase "after" of a run that has changed the host, and record how the run ended.
+
+        :param status: how the changes ended
+        :param began: when the run began
+        """
+        self.phase("after", status == HostStatus.OK)
+        self._conclude(managed, status, began)
+
+    def _conclude(self, managed: Management, status: str, began: float) -> None:
+        status = HostStatus.FAILED if self._failed else status
+        managed.recorded.opened().conclude(managed.run, status, began)
 
     def phase(self, name: str, ok: bool) -> str:
         """Run the hooks that the controller sends, until it lets the host continue.
@@ -90,6 +139,7 @@ class Units:
             while True:
                 frame, _ = self.channel.receive("unit", "unit-told", "units-go", cancelled=True)
                 if frame["type"] == "units-go":
+                    self._failed = bool(frame.get("failed"))
                     return str(frame["stop"])
                 if frame["type"] == "unit-told":
                     self._questions.answer(frame)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,3 +92,28 @@ def test_the_next_apply_passes_a_changed_setting_to_the_unit(fabric: Fabric, pai
     fabric.apply()
     assert [line.split(" [")[0].strip() for line in fabric.noted(pair[0])] == ["config-changed db/0"]
     assert json.loads(fabric("service", "get", "db", "length", "--json").out)
+
+
+def test_the_history_of_a_host_contains_failed_hooks(fabric: Fabric, pair: list[Host]) -> None:
+    """Its runs last as long as their hooks, also if nothing but a hook was due."""
+    web = pair[1]
+
+    def newest() -> dict[str, Any]:
+        found = fabric("run-history", web.name, "--json").json()["hosts"][web.name]["history"]
+        assert sum(run["status"] == "running" for run in found) == 0
+        return {**found[0], "seconds": found[0]["ended"] - found[0]["started"]}
+
+    fabric.charm("web", {**WEB, "start": "sleep 0.5; test -e /srv/go\n"}, ["db"])
+    for _ in range(2):  # the second run changes no resource
+        fabric.apply(code=1)
+        run = newest()
+        assert (run["status"], run["mode"], run["playbook"]) == ("failed", "apply", "fabric/site.yml")
+        assert run["seconds"] > 0.5
+    web.path("/srv/go").write_text("")
+    fabric.apply()
+    assert newest()["status"] == "ok"
+    fabric.charm("web", {**WEB, "stop": "exit 3\n"}, ["db"])
+    fabric("service", "refresh", "web", code=None)
+    fabric.apply()
+    fabric("destroy", "site.yml", "--yes", code=1)
+    assert (newest()["status"], newest()["mode"]) == ("failed", "destroy")
