@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from statecfg import Attrs, Line, Name, NodeOptions, PublicLine, UserName, node_type
-from statecfg.resources.shared import authorized_keys, entry_rules, paths
+from statecfg.resources.shared import authorized_keys, entry_rules, key_effect, paths
 
 
 @node_type
@@ -16,6 +16,7 @@ def authorized_key(
     key: PublicLine | None = None,
     restrictions: list[Line] | None = None,
     all_keys: list[PublicLine] | None = None,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -26,6 +27,10 @@ def authorized_key(
     lines. Then no other node may manage keys of this user, and the list must contain the key with which statecfg itself
     logs in as this user.
 
+    If the file has several lines with the key, one line stays, because sshd uses the first one. If sshd does not use
+    the node's key, the node fails in the plan and says why: sshd reads another file, takes the key from an earlier
+    file, or refuses the modes of the home directory.
+
     Undo: statecfg restores the former line with this key, or removes the key. With `all_keys`, it restores the former
     file. If the node created the file or the directory, statecfg removes it when nothing else is in it.
 
@@ -35,6 +40,7 @@ def authorized_key(
     :param restrictions: options of sshd for this key, such as ``restrict`` or ``from="192.0.2.*"``
     :param all_keys: instead of `key`: all lines of the file, each with a key and, if necessary, options of sshd in
         front of it
+    :param allow_override: accept that sshd does not use the key as defined
     :param absent: the user's file must not contain the key
 
     In YAML::
@@ -62,7 +68,7 @@ def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid key, and a key beside the list of all keys."""
     if (attrs.get("key") is None) == (attrs.get("all_keys") is None):
         raise ValueError("either key or all_keys is required")
-    paths.refuse_with_absent(attrs, ("name", "user", "key", "absent"))
+    paths.refuse_with_absent(attrs, ("name", "user", "key", "allow_override", "absent"))
     if attrs.get("all_keys") is not None:
         if attrs.get("restrictions") is not None or attrs.get("absent"):
             raise ValueError("all_keys can't be combined with restrictions or absent")
@@ -73,4 +79,5 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("restrictions contains an empty text")
 
 
+authorized_key.effect(key_effect.effect)
 authorized_key.implemented_by(authorized_keys)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Attrs, Line, Name, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import drop_in_texts, drop_ins, files, paths
+from statecfg.resources.shared import drop_in_texts, drop_ins, files, limit_files, paths
 
 DIRECTORY = "/etc/security/limits.d/"
 
@@ -17,13 +17,15 @@ def limits(
     domain: PublicLine | None = None,
     soft: dict[str, int | Line] | None = None,
     hard: dict[str, int | Line] | None = None,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Limit the resources of sessions that PAM opens, such as logins, cron and su. Services of systemd have their own.
 
     The limits are in a separate file in /etc/security/limits.d. They apply to new sessions. pam_limits reads the
-    files in alphabetical order, and of two entries for one domain the last one counts.
+    files in alphabetical order, and of two entries for one domain the last one counts. If a later file wins, the node
+    fails and names its line, already in the plan.
 
     Undo: statecfg restores the file that had this name before, or removes the limits.
 
@@ -31,6 +33,7 @@ def limits(
     :param domain: who is limited: a user, a group as ``@group``, or ``*`` for all users
     :param soft: the limits that apply at first: item → number, or ``unlimited``; limits.conf(5) lists the items
     :param hard: the limits up to which a user may raise the soft ones
+    :param allow_override: accept that a later file wins
     :param absent: there must be no file of this name
 
     In YAML::
@@ -66,4 +69,5 @@ def to_wire(node: Any) -> Any:
 
 limits.identity(["path:" + DIRECTORY + "{name}.conf"])
 limits.check(drop_ins.check)
+limits.effect(limit_files.effect)
 limits.implemented_by(files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Attrs, Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import drop_in_texts, drop_ins, files
+from statecfg.resources.shared import drop_in_texts, files, rotation
 from statecfg.resources.shared.paths import refuse_with_absent
 
 DIRECTORY = "/etc/logrotate.d/"
@@ -23,8 +23,9 @@ def logrotate(
 ) -> None:
     """Rotate log files with logrotate. The rules are in a separate file in /etc/logrotate.d.
 
-    statecfg checks the names of directives and scripts before it contacts a host. The host needs the package logrotate,
-    which brings the directory.
+    statecfg checks the names of directives and scripts before it contacts a host. After each change, logrotate checks
+    its whole configuration on the host. If it finds a new error, such as a second rule for a log file, statecfg
+    restores the former file at once. The host needs the package logrotate, which brings the directory.
 
     Undo: statecfg restores the file that had this name before, or removes the rules.
 
@@ -68,5 +69,5 @@ def to_wire(node: Any) -> Any:
 
 logrotate.identity(["path:" + DIRECTORY + "{name}"])
 logrotate.needs(["package:logrotate"])
-logrotate.check(drop_ins.check)
+logrotate.check(rotation.check)
 logrotate.implemented_by(files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Attrs, Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import drop_in_texts, drop_ins, files, paths
+from statecfg.resources.shared import drop_in_texts, files, paths, sudo_files, sudo_settings
 
 DIRECTORY = "/etc/sudoers.d/"
 
@@ -19,13 +19,18 @@ def sudoers(
     run_as: PublicLine = "ALL",
     password: bool = True,
     content: NoNul | None = None,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Allow users to run commands as other users with sudo. The rule is in a separate file in /etc/sudoers.d.
 
     ``visudo`` checks each new content on the host before statecfg installs it, because one mistake locks all users out
-    of sudo. The host needs the package sudo.
+    of sudo. Then it checks the whole configuration; if it is wrong, statecfg restores the former file at once. The host
+    needs the package sudo.
+
+    Of several rules for a command, sudo uses the last one. If a later rule wins over one of the node, or if sudo does
+    not read the file, the node fails and names the line that wins, already in the plan.
 
     Undo: statecfg restores the file that had this name before, or removes the rule.
 
@@ -35,6 +40,7 @@ def sudoers(
     :param run_as: the users as whom the commands may run, such as ``ALL``, ``postgres`` or ``ALL:ALL``
     :param password: false: sudo asks for no password
     :param content: the complete content of the file, instead of the other attributes
+    :param allow_override: accept that later rules win, or that sudo does not read the file
     :param absent: there must be no file of this name
 
     In YAML::
@@ -75,5 +81,6 @@ def to_wire(node: Any) -> Any:
 
 sudoers.identity(["path:" + DIRECTORY + "{name}"])
 sudoers.needs(["package:sudo"])
-sudoers.check(drop_ins.check)
+sudoers.effect(sudo_files.effect)
+sudoers.check(sudo_settings.check)
 sudoers.implemented_by(files)

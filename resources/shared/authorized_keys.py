@@ -11,7 +11,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Ho
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import entries, files, paths, restore
+from statecfg.resources.shared import entries, files, lines, paths, restore, text_files
 
 if TYPE_CHECKING:
     from statecfg.resources.shared import line_edits
@@ -31,6 +31,13 @@ if TYPE_CHECKING:
 def make_directory(machine: Machine, path: str, owner: str, group: str | None) -> Result:
     """Create the directory with a user's keys."""
     return machine.mkdir(path, 0o700, owner, group)
+
+
+@op(mutex="lines")
+def set_only_line(machine: Machine, path: str, line: str, match: str) -> Result:
+    """Put the line in place of the first line that matches, and remove the others that match."""
+    text = lines.only_line(text_files.content(machine, path), line, match)
+    return machine.write(path, text_files.encoded(machine, path, text))
 
 
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
@@ -53,7 +60,20 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     owners = {"mode": "0600", "owner": user, **({"group": group} if group else {})}
     if attrs.get("all_keys") is not None:
         return [*made, *_written(_whole(node, path, **owners), nodes, world)]
-    return [*made, *entries.check(_entry(node, path, **owners), nodes, world, missing)]
+    entry = _entry(node, path, **owners)
+    if attrs.get("absent") or missing:
+        return [*made, *entries.check(entry, nodes, world, missing)]
+    return _single(entry, nodes, world)
+
+
+def _single(entry: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
+    """Return what makes the entry the only line with its key: sshd uses the first one that permits the login."""
+    match, line = entry.attrs["match"], entry.attrs["line"]
+    path, stat = text_files.target(entry, nodes, world, "put the line into its content")
+    text = text_files.content(world, path) if stat is not None else ""
+    if len(lines.matching(text, match)) < 2:
+        return entries.check(entry, nodes, world)
+    return [set_only_line(path, line, match)]
 
 
 def _path(world: World, user: str) -> str:

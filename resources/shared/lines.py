@@ -239,6 +239,19 @@ def split(text: str) -> list[str]:
     return [*lines, parts[-1]] if parts[-1] else lines
 
 
+def matching(text: str, pattern: str) -> list[int]:
+    """Return the positions of the lines in which a pattern is found."""
+    return _matching(split(text), pattern)
+
+
+def only_line(text: str, line: str, match: str) -> str:
+    """Return the text with `line` in place of the first line in which `match` is found, and without the others."""
+    all_lines = split(text)
+    found = _matching(all_lines, match)
+    all_lines[found[0]] = line + (line_end(all_lines[found[0]]) or line_ends(all_lines))
+    return "".join(each for at, each in enumerate(all_lines) if at not in found[1:])
+
+
 def _matching(lines: list[str], pattern: str | None) -> list[int]:
     if pattern is None:
         return []

@@ -1,0 +1,52 @@
+"""Files with the limits of sessions: in which order pam_limits reads them, and which one wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from statecfg.remote.graph.model import HostNode
+from statecfg.remote.machine.world import World
+from statecfg.resources.shared import sources
+
+MAIN = "/etc/security/limits.conf"
+DIRECTORY = "/etc/security/limits.d"
+
+
+def effect(node: HostNode, world: World) -> str:
+    """Return which line wins over one of the node's file; "" if none does.
+
+    Of several lines for one domain, the last one counts. A `-` stands for both types.
+    """
+    path = node.attrs["path"]
+    if node.attrs.get("absent"):
+        return ""
+    if "limits" not in world.memo:
+        world.memo["limits"] = list(_lines(world))
+    lines = world.memo["limits"]
+    for at, (place, domain, types, item, value) in enumerate(lines):
+        if place.path != path:
+            continue
+        later = [
+            other
+            for other in lines[at + 1 :]
+            if other[1] == domain and other[3] == item and types & other[2] and other[0].path != path
+        ]
+        if later and later[-1][4] != value:
+            return f"{item} of {domain} is {later[-1][4]}: {later[-1][0]} is read later"
+    return ""
+
+
+def _lines(world: World) -> Iterator[tuple[sources.Place, str, frozenset[str], str, str]]:
+    """Yield the limits in the order in which pam_limits reads them: place, domain, types, item and value."""
+    for path in [MAIN, *sources.in_directories(world, [DIRECTORY])]:
+        for place in sources.places(world, path):
+            words = place.text.partition("#")[0].split()
+            if len(words) == 4:
+                domain, limit_type, item, value = words
+                types = frozenset(("soft", "hard") if limit_type == "-" else (limit_type,))
+                yield place, domain, types, item, _value(value)
+
+
+def _value(text: str) -> str:
+    """Return a value in a form in which it can be compared."""
+    return "unlimited" if text in ("-1", "unlimited", "infinity") else text
