@@ -40,6 +40,25 @@ def set_only_line(machine: Machine, path: str, line: str, match: str) -> Result:
     return machine.write(path, text_files.encoded(machine, path, text))
 
 
+@op(mutex="lines")
+def restore_keys(
+    machine: Machine, path: str, line: str, was: list[lines.RemovedLine], last: str | None = None
+) -> Result:
+    """Put the former lines with the key in place of the node's line."""
+    text = lines.lines_undone(lines.without_line(text_files.content(machine, path), line), was, last)
+    return machine.write(path, text_files.encoded(machine, path, text))
+
+
+def _several_back(entry: HostNode, memory: line_edits.LineMemory, world: World) -> ActionSpec:
+    """Return what puts several former lines back. If others have changed the node's line, all lines stay."""
+    path, line = memory["path"], entry.attrs["line"]
+    text = text_files.content(world, path) if world.stat(path) is not None else ""
+    there = [each for each in lines.split(text) if lines.bare(each) == line]
+    if not there or lines.lines_undone(lines.without_line(text, line), memory["lines"], memory["last"]) == text:
+        return ActionSpec()
+    return ActionSpec([restore_keys(path, line, memory["lines"], memory["last"])])
+
+
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Return what puts the key into the file, or removes it. With `all_keys`, return what writes the whole file.
 
@@ -139,7 +158,8 @@ def undo(node: HostNode, memory: Any, world: World) -> ActionSpec:
     if not path:
         return ActionSpec()
     if node.attrs.get("all_keys") is None:
-        spec = entries.undo(_entry(node, path), memory, world)
+        several = len(memory["lines"]) > 1 and not node.attrs.get("absent")
+        spec = (_several_back if several else entries.undo)(_entry(node, path), memory, world)
     else:
         spec = files.undo(_whole(node, path), memory, world)
     folder = posixpath.dirname(path)

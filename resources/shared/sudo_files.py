@@ -20,7 +20,7 @@ _DEFAULTS = re.compile(r"\s*Defaults([@:!>][^\s]*)?\s+(.*)")
 _TAG = re.compile(r"(?:(NO)?(PASSWD)|[A-Z_]+):\s*")
 
 
-class Rule:
+class Permission:
     """What some users may run.
 
     :ivar users: the list of users, as written
@@ -45,7 +45,7 @@ class Rules:
         self.world = world
         self.read: set[str] = set()
         self.aliases: dict[tuple[str, str], list[str]] = {}
-        self.rules: list[Rule] = []
+        self.rules: list[Permission] = []
         self.defaults: list[tuple[sources.Place, str, str]] = []
         for place, text in self._lines(MAIN, 0):
             self._add(place, text)
@@ -103,9 +103,9 @@ class Rules:
                     break
                 password = password if tag[2] is None else tag[1] is None
                 part = part[tag.end() :]
-            self.rules.append(Rule(place, words[0], words[1], run_as, password, " ".join(part.split())))
+            self.rules.append(Permission(place, words[0], words[1], run_as, password, " ".join(part.split())))
 
-    def concerns(self, rule: Rule, user: str) -> bool:
+    def concerns(self, rule: Permission, user: str) -> bool:
         """Return whether a rule is for an item of a list of users, on this host."""
         return self._listed(split(rule.users), "User", user) and self._listed(split(rule.hosts), "Host", "")
 
@@ -144,7 +144,7 @@ class Rules:
         except Unknown:
             return False
 
-    def verdict(self, user: str, command: str, run_as: str, rules: Sequence[Rule]) -> Rule | None:
+    def verdict(self, user: str, command: str, run_as: str, rules: Sequence[Permission]) -> Permission | None:
         """Return the rule that decides about a command, None if no rule matches."""
         for rule in reversed(rules):
             same = rule.run_as in (run_as, "ALL") or rule.run_as.startswith(("ALL:", run_as + ":"))
@@ -204,7 +204,7 @@ def effect(node: HostNode, world: World) -> str:
     return _default(whole, path) or (_asked(world, whole, path) if world.due else "")
 
 
-def _differs(rule: Rule, winner: Rule | None, user: str) -> str:
+def _differs(rule: Permission, winner: Permission | None, user: str) -> str:
     if winner is None:
         return ""
     denied = winner.command.startswith("!")
