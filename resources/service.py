@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack
 
 from statecfg import Action, Attrs, HostNode, Name, NodeOptions, Pause, World, node_type
-from statecfg.resources.shared import systemd, unit_health, unit_steps
+from statecfg.resources.shared import drop_in_texts, systemd, unit_health, unit_steps
 
 
 @node_type
@@ -35,8 +35,11 @@ def service(
     removed.
 
     :param name: the name of the unit; without a suffix such as ``.timer``, it is a service
-    :param running: true: the unit must run; false: it must be stopped
-    :param enabled: true: the unit must start at boot; false: it must not
+    :param running: true: the unit must run; false: it must be stopped, and no running socket, timer or path may start
+        it again: stop that unit with its own node, or mask this one
+    :param enabled: true: the unit must start at boot; false: it must not. For a unit that only names others in
+        ``Also=``, this concerns these others. A unit without a section ``Install`` and one that a generator makes, such
+        as from a quadlet, can't be enabled or disabled
     :param masked: only with systemd: true prevents every start of the unit, false allows it again; if a package
         provides the name as an alias, such as `ctrl-alt-del.target`, only the alias is masked
     :param on_change: what to do when a node in `restart_on` changes: ``restart``, or ``reload`` (a unit that cannot
@@ -71,7 +74,10 @@ def needs(attrs: Attrs) -> list[str]:
 
 @service.validate
 def contradictions(attrs: Attrs) -> None:
-    """Refuse a masked unit that should run or start at boot."""
+    """Refuse a name that systemd does not allow, and a masked unit that should run or start at boot."""
+    drop_in_texts.check_unit_name(systemd.unit_name(attrs["name"]))
+    if attrs.get("running") and "@." in systemd.unit_name(attrs["name"]):
+        raise ValueError(f"{attrs['name']} is a template, which can't run: name an instance of it")
     for name in ("running", "enabled"):
         if attrs.get("masked") and attrs.get(name):
             raise ValueError(f"a masked unit can't be {name}")
@@ -85,7 +91,7 @@ def check(
     name = systemd.unit_name(node.attrs["name"])
     systemd.require_file(name, node, nodes)
     reload = not world.acted and systemd.file_changes(world, name, node, nodes, actions)
-    return unit_steps.check(world, name, node.attrs, reload)
+    return unit_steps.check(world, name, node.attrs, reload, nodes)
 
 
 @service.on_removal

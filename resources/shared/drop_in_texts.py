@@ -257,7 +257,10 @@ def check_unit_name(name: str) -> None:
     :raises Wrong: if systemd does not allow it
     """
     if not re.match(r"[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\-]*)?\.[a-z]+\Z", name) or len(name) > 255:
-        raise Wrong(f"not a valid name of a unit: {show(name)}", "use letters, digits, `:`, `_`, `.`, `-` and one `@`")
+        help = "use letters, digits, `:`, `_`, `.`, `-` and one `@`"
+        if "/" in name:  # such as a mount point
+            help += "; systemd-escape prints the name of the unit for a path"
+        raise Wrong(f"not a valid name of a unit: {show(name)}", help)
 
 
 def needed(name: str, attrs: records.Attrs) -> Iterable[str]:

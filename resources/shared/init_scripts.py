@@ -68,8 +68,13 @@ def _levels(host: World) -> dict[str, str]:
     if system(host) == OPENRC:
         rows = [row.split("|") for row in host.probe(["rc-update", "show"]).text.splitlines()]
         return {row[0].strip(): row[1].split()[0] for row in rows if len(row) == 2 and row[1].split()}
+    return dict.fromkeys(linked(host), "")
+
+
+def linked(host: World) -> set[str]:
+    """Return the names of the scripts that links of System V start at boot."""
     links = [name for level in RUNLEVELS if host.stat(level) is not None for name in host.listdir(level)]
-    return {name[3:]: "" for name in links if name.startswith("S")}
+    return {name[3:] for name in links if name.startswith("S")}
 
 
 def has_links(world: World, unit: str) -> bool:

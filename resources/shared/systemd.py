@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,8 +22,7 @@ RUNNING = "/run/systemd/system"  # exists if and only if systemd is process 1: s
 DIRECTORIES = tuple(root + "/systemd/system" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 SUFFIXES = ("service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice", "scope", "device")
 _PROPERTIES = (
-    "--property=Id,Names,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,RefuseManualStop,Triggers,"
-    "TriggeredBy"
+    "--property=Id,Names,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,RefuseManualStop,Triggers"
 )
 
 
@@ -40,7 +40,8 @@ def units(host: World) -> dict[str, records.Fields]:
     """Load the units: name → `active`, `enabled`, or only `alias`.
 
     Some units also have `reload` (systemd has not read its changed file), `refuses` (systemd refuses to stop it by
-    hand), `starts` (the services of a socket) or `sockets` (the sockets of a service).
+    hand), `starts` (the services of a socket) or `sockets` (the sockets, timers and paths that start it). For an init
+    script of System V, `enabled` tells whether it has links, as for other units.
 
     :raises CheckError: if no known program starts the host's services, or systemd does not answer
     """
@@ -50,6 +51,7 @@ def units(host: World) -> dict[str, records.Fields]:
     if host.stat(RUNNING) is None:
         raise CheckError("this host runs neither systemd nor OpenRC, and has no init scripts")
     loaded: dict[str, records.Fields] = {}
+    starters: dict[str, list[str]] = {}
     for line in _ask(host, ["systemctl", "list-unit-files", "--no-legend", "--no-pager", "--plain"]).splitlines():
         name, state = [*line.split(), "", ""][:2]
         loaded[name] = {"active": "inactive", "enabled": state}
@@ -64,23 +66,45 @@ def units(host: World) -> dict[str, records.Fields]:
             entry["reload"] = True
         if properties.get("RefuseManualStop") == "yes":
             entry["refuses"] = True
-        for field, suffix, others in (("starts", ".socket", "Triggers"), ("sockets", ".service", "TriggeredBy")):
-            named = [
-                name for name in properties.get(others, "").split() if suffix == ".socket" or name.endswith(".socket")
-            ]
-            if named and properties["Id"].endswith(suffix):
-                entry[field] = named
+        if properties["Id"].endswith(".socket") and properties.get("Triggers"):
+            entry["starts"] = properties["Triggers"].split()
+        for started in properties.get("Triggers", "").split():  # it is not listed itself if it has never run
+            starters.setdefault(started, []).append(properties["Id"])
         loaded[properties["Id"]] = entry
         for alias in properties.get("Names", "").split():
             if alias != properties["Id"]:
                 loaded[alias] = {"alias": properties["Id"]}
-    for name in [name for name, entry in loaded.items() if entry.get("enabled") == "alias"]:
+    for name in [name for name, entry in loaded.items() if entry.get("enabled") in ("alias", "bad")]:
         target = _target(host, name)
-        if target:
+        if loaded[name]["enabled"] == "bad" and target and not _has_file(host, target):
+            del loaded[name]  # a link whose unit is gone
+        elif target and loaded[name]["enabled"] == "alias":
             loaded[name] = {"alias": target}
+    for name, units in starters.items():
+        if name in loaded and "alias" not in loaded[name]:
+            loaded[name] = {**loaded[name], "sockets": sorted(units)}
     for name in _instances(host):
         loaded.setdefault(name, {"active": "inactive", "enabled": "enabled"})
+    _add_init_scripts(host, loaded)
     return loaded
+
+
+def _add_init_scripts(host: World, loaded: dict[str, records.Fields]) -> None:
+    """Replace the state of units that systemd has generated from init scripts: their links decide."""
+    generated = [name for name, entry in loaded.items() if entry.get("enabled") == "generated"]
+    names = [name for name in generated if host.stat(f"/run/systemd/generator.late/{name}") and _script(host, name)]
+    if names:
+        from statecfg.resources.shared import init_scripts
+
+        levels = init_scripts.linked(host)
+        for name in names:
+            word = "enabled" if name[: -len(".service")] in levels else "disabled"
+            loaded[name] = {**loaded[name], "enabled": word}
+
+
+def _script(world: World, unit: str) -> bool:
+    """Return whether an init script of System V has the name of the unit."""
+    return unit.endswith(".service") and world.apparent("/etc/init.d/" + unit[: -len(".service")]) is not None
 
 
 def _ask(host: World, argv: Sequence[str]) -> str:
@@ -137,10 +161,33 @@ def find(world: World, name: str) -> ServiceState | None:
     if "@" in name:
         template = world.entry("units", name.partition("@")[0] + "@." + name.rpartition(".")[2])
         if template is not None:
-            return ServiceState(name, "inactive", "disabled")
-    if any(world.apparent(posixpath.join(directory, file_of(name))) is not None for directory in DIRECTORIES):
+            return ServiceState(name, "inactive", "static" if template.get("enabled") == "static" else "disabled")
+    if _has_file(world, file_of(name)) or _script(world, name):
         return ServiceState(name, "inactive", "disabled", reload=True)
-    return None
+    own = _with_alias(world, name)
+    return find(world, own) if own else None
+
+
+def _with_alias(world: World, alias: str) -> str:
+    """Return the unit whose file gives it this alias, which does not exist while the unit is disabled; "" if none."""
+    suffix = alias[alias.rfind(".") :]
+    for directory in DIRECTORIES[:-1]:  # the last one is a link to the one before it
+        stat = world.apparent(directory)
+        for name in world.listdir(directory) if stat is not None and stat.file_type == "directory" else ():
+            file = world.apparent(posixpath.join(directory, name)) if name.endswith(suffix) else None
+            if file is None or file.file_type != "file" or world.entry("units", name) is None:
+                continue
+            for line in world.read(posixpath.join(directory, name)).decode("utf-8", "replace").splitlines():
+                if line.startswith("Alias=") and alias in line[len("Alias=") :].split():
+                    return name
+    return ""
+
+
+def _has_file(world: World, name: str) -> bool:
+    """Return whether there is a file of this name that systemd reads. A link to a missing file is none."""
+    stats = [world.apparent(posixpath.join(directory, name)) for directory in DIRECTORIES]
+    targets = (stat.target for stat in stats if stat is not None)
+    return any(not target.startswith("/") or world.apparent(target) is not None for target in targets)
 
 
 def file_of(name: str) -> str:
@@ -157,7 +204,7 @@ def is_removed(world: World, unit: str) -> bool:
 
 
 def listening(world: World, state: ServiceState) -> list[str]:
-    """Return the running sockets that start a service when a client connects."""
+    """Return the running units that start this one, such as a socket when a client connects."""
     return [name for name in state.sockets if _up(world, name)]
 
 
@@ -182,6 +229,7 @@ def file_is_removed(unit: str, removed: Iterable[HostNode]) -> bool:
 
 def _of_unit(unit: str, path: Any) -> bool:
     files = {posixpath.join(directory, file_of(unit)) for directory in DIRECTORIES}
+    files.add("/etc/init.d/" + unit.rpartition(".")[0])
     return isinstance(path, str) and (path in files or path.startswith(tuple(one + ".d/" for one in files)))
 
 
@@ -217,18 +265,37 @@ def require_file(unit: str, node: HostNode, nodes: Mapping[str, HostNode]) -> No
             raise CheckError(f"{name} creates the unit {unit}: add it to requires, or to restart_on")
 
 
-def _change(machine: Machine, verb: str, unit: str, **fields: Any) -> Result:
+def own_name(world: World, unit: str) -> str:
+    """Return the name of a unit that may be an alias; the alias itself if the unit is not there yet."""
+    try:
+        state = find(world, unit)
+    except Unknown:
+        return unit
+    return unit if state is None else state.name
+
+
+def change(machine: Machine, verb: str, unit: str, also: Sequence[str] = (), **fields: Any) -> Result:
+    """Run a command of systemctl.
+
+    :param also: units that start at boot, or don't, together with this one
+    :param fields: what differs after it, for the plan
+    """
     if scripts(machine):
         result: Result = scripts(machine).change(machine, verb, unit, fields)
         return result
-    return machine.run(["systemctl", verb, "--", unit], {"units": {unit: fields}}, timeout=TIMEOUT)
+    after = {"enabled": "enabled" if verb == "enable" else "disabled"}
+    effect = {"units": {unit: fields, **dict.fromkeys(also, after)}}
+    return machine.run(["systemctl", *verb.split(), "--", unit], effect, timeout=TIMEOUT)
 
 
 def _start(machine: Machine, verb: str, unit: str) -> Result:
     """Start a unit; if that fails, add what systemd knows about it to the error."""
-    result = _change(machine, verb, unit, active="active")
+    began = time.monotonic()
+    result = change(machine, verb, unit, active="active")
     if result["status"] == "error" and not scripts(machine):
-        result = error(f"{result['reason']}\n{unit_health.account(machine, unit)}", result.get("log"))
+        needs = unit_health.failed_needs(machine, unit) if "dependency job" in result["reason"] else []
+        accounts = [unit_health.account(machine, name, began) for name in (unit, *needs)]
+        result = error("\n".join([result["reason"], *accounts]), result.get("log"))
     return result
 
 
@@ -239,21 +306,27 @@ def daemon_reload(machine: Machine, unit: str) -> Result:
 
 
 @op
-def enable(machine: Machine, unit: str) -> Result:
-    """Make the unit start at boot."""
-    return _change(machine, "enable", unit, enabled="enabled")
+def enable(machine: Machine, unit: str, alias: bool = False) -> Result:
+    """Make the unit start at boot.
+
+    :param alias: the name may be an alias of a unit that did not exist when this was planned
+    """
+    return change(machine, "enable", own_name(machine, unit) if alias else unit, enabled="enabled")
 
 
 @op
-def disable(machine: Machine, unit: str) -> Result:
-    """Prevent the unit from starting at boot."""
-    return _change(machine, "disable", unit, enabled="disabled")
+def disable(machine: Machine, unit: str, alias: bool = False) -> Result:
+    """Prevent the unit from starting at boot.
+
+    :param alias: see `enable`
+    """
+    return change(machine, "disable", own_name(machine, unit) if alias else unit, enabled="disabled")
 
 
 @op
 def mask(machine: Machine, unit: str) -> Result:
     """Prevent every start of the unit."""
-    return _change(machine, "mask", unit, enabled="masked", alias=None)
+    return change(machine, "mask", unit, enabled="masked", alias=None)
 
 
 @op
@@ -262,7 +335,7 @@ def unmask(machine: Machine, unit: str, enabled: str = "disabled") -> Result:
 
     :param enabled: the unit file state under the mask, for the plan
     """
-    return _change(machine, "unmask", unit, enabled=enabled)
+    return change(machine, "unmask", unit, enabled=enabled)
 
 
 @op(name="unmask")
@@ -287,7 +360,7 @@ def start(machine: Machine, unit: str) -> Result:
 @op
 def stop(machine: Machine, unit: str) -> Result:
     """Stop the unit."""
-    return _change(machine, "stop", unit, active="inactive")
+    return change(machine, "stop", unit, active="inactive")
 
 
 @op

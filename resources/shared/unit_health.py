@@ -8,11 +8,13 @@ from statecfg.remote.machine.world import World
 
 UP = ("active", "reloading", "activating", "refreshing")
 LINES = 10  # lines of the journal that are shown
+LONGEST_START = 300.0  # seconds for an action
 LONGEST = 1000  # characters; a longer line is not shown
 _ASKED = (
-    "ActiveState,SubState,Result,ExecMainStatus,NRestarts,ActiveEnterTimestampMonotonic,InactiveExitTimestampMonotonic,"
-    "TriggeredBy,InvocationID"
+    "Id,ActiveState,SubState,Result,ExecMainStatus,NRestarts,ActiveEnterTimestampMonotonic,"
+    "InactiveExitTimestampMonotonic,TriggeredBy"
 )
+_NEEDS = "Requires,Requisite,BindsTo"
 
 
 def unit_properties(world: World, unit: str) -> dict[str, str]:
@@ -21,26 +23,33 @@ def unit_properties(world: World, unit: str) -> dict[str, str]:
     return dict(line.partition("=")[::2] for line in output.splitlines())
 
 
-def account(world: World, unit: str) -> str:
-    """Return the result of a failed unit and its last lines in the journal."""
+def account(world: World, unit: str, since: float) -> str:
+    """Return the result of a failed unit and its last lines in the journal.
+
+    :param since: when the action began, from `time.monotonic()`; older lines are about something else
+    """
     properties = unit_properties(world, unit)
-    text = f"{unit} is {properties.get('ActiveState', 'unknown')}, result: {properties.get('Result', 'unknown')}"
-    if properties.get("Result") == "exit-code":
-        text += f" {properties.get('ExecMainStatus')}"
-    # The unit's own messages since its last start, and systemd's messages about it. If a process ends before the
-    # journal has looked at it, its messages have only the name of the unit.
-    run, started = properties.get("InvocationID", ""), int(properties.get("InactiveExitTimestampMonotonic") or 0)
-    match = ["--unit", unit]
-    if run and started:
-        match = ["_SYSTEMD_INVOCATION_ID=" + run, "+", "INVOCATION_ID=" + run, "+", "_SYSTEMD_UNIT=" + unit]
-        match.append(f"--since=@{int(time.time() - time.monotonic() + started / 1000000.0)}")
+    name, result = properties.get("Id") or unit, properties.get("Result", "unknown")
+    text = f"{unit} is {properties.get('ActiveState', 'unknown')}, result: {result}"
+    if result == "exit-code" and properties.get("ExecMainStatus", "0") != "0":
+        text += f" {properties['ExecMainStatus']}"
     # The journal may be behind: without this, the last words of a process that has just ended can be missing.
     world.probe(["journalctl", "--sync"])
-    argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", f"--lines={LINES}", *match]
-    for line in world.probe(argv).text.splitlines()[-LINES:]:
+    began = time.time() - time.monotonic() + since
+    # Together with --since, --lines means the first lines, unless the order is reversed.
+    argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", f"--since=@{began:.6f}", "--reverse"]
+    lines = world.probe([*argv, f"--lines={LINES}", "--unit", name]).text.splitlines()
+    for line in reversed(lines[:LINES]):
         # A line is shown in full or omitted, because half of a secret could not be masked.
         text += "\n  %s" % (line if len(line) <= LONGEST else "(a line of %d characters)" % len(line))
     return text
+
+
+def failed_needs(world: World, unit: str) -> list[str]:
+    """Return the failed units without which a unit can't start."""
+    shown = world.probe(["systemctl", "show", "--no-pager", f"--property={_NEEDS}", "--", unit]).text
+    names = [name for line in shown.splitlines() for name in line.partition("=")[2].split()]
+    return [name for name in names if unit_properties(world, name).get("ActiveState") == "failed"]
 
 
 def died(world: World, unit: str, since: float, wanted: bool) -> str:
@@ -57,4 +66,6 @@ def died(world: World, unit: str, since: float, wanted: bool) -> str:
     if (up and not again) or (not up and properties.get("Result") == "success" and (on_demand or not wanted)):
         return ""
     how = "it started and ended, and systemd started it again" if up else "it started and then ended"
-    return f"{how}: {account(world, unit)}"
+    begun = int(properties.get("InactiveExitTimestampMonotonic") or 0) / 1e6
+    # If it began long ago, its action was a reload; if later, systemd has started it again.
+    return f"{how}: {account(world, unit, begun if since - LONGEST_START < begun <= since else since)}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from statecfg.resources.shared import unit_health
 
-TIMEOUT = 300.0
+TIMEOUT = unit_health.LONGEST_START
 OPENRC = "/run/openrc"  # OpenRC creates it at boot
 
 

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode, Unknown
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import records, sshd, systemd
+from statecfg.resources.shared import records, sshd, systemd, unit_install
 from statecfg.resources.shared.paths import nearest
 
 if TYPE_CHECKING:
     from statecfg.resources.shared import init_scripts
 
     class UnitMemory(init_scripts.ScriptMemory, total=False):
-        """The memory of a `service`. `target` is the unit behind an alias. It is empty if there was no such unit."""
+        """The memory of a `service`. It is empty if there was no such unit.
+
+        :ivar target: the unit behind an alias
+        :ivar also: the units that are enabled together with this one → whether they started at boot
+        """
 
         target: str
+        also: dict[str, bool]
 
 
-# Units that other units start or that are created at boot. Enabling them has no meaning.
-STARTED_ANYWAY = ("enabled", "static", "generated", "transient", "alias", "indirect")
-NOT_STARTED = ("disabled", "static", "indirect", "masked", "masked-runtime", "transient", "generated", "")
 MASKED = ("masked", "masked-runtime")
 
 
-def check(world: World, name: str, attrs: records.Attrs, reload: bool) -> list[Action]:
+def check(world: World, name: str, attrs: records.Attrs, reload: bool, nodes: Mapping[str, HostNode]) -> list[Action]:
     """Return the steps that bring a unit to the state that a node wants.
 
     :param reload: whether this run changes the unit's file
+    :param nodes: all nodes of the host
     :raises CheckError: if this is not possible
     """
     try:
@@ -38,17 +42,14 @@ def check(world: World, name: str, attrs: records.Attrs, reload: bool) -> list[A
             raise
         # A required package brings the unit and may start it with a configuration that is outdated by then. Each step
         # achieves its result from any state of the unit.
-        return steps(attrs, systemd.ServiceState(name, reload=reload), bool(world.triggered_by))
+        return steps(world, attrs, systemd.ServiceState(name, reload=reload), bool(world.triggered_by))
     if state is None:
         return missing(world, name, attrs)
-    if world.acted and attrs.get("running") is False and state.up:
-        sockets = systemd.listening(world, state)
-        if sockets:
-            text = "%s started it again: declare %s with running: false, too"
-            raise CheckError(text % (sockets[0], sockets[0]))
+    if attrs.get("running") is False and not attrs.get("masked") and state.enabled not in MASKED:
+        unit_install.refuse_started(world, state, nodes)
     state.reload = state.reload or reload
     state.served = systemd.served(world, state)
-    return steps(attrs, state, bool(world.triggered_by))
+    return steps(world, attrs, state, bool(world.triggered_by))
 
 
 def after_removal(world: World, name: str, attrs: records.Attrs, removed: Iterable[HostNode]) -> list[Action]:
@@ -88,34 +89,55 @@ def missing(world: World, name: str, attrs: records.Attrs) -> list[Action]:
     raise CheckError(text % (name, near))
 
 
-def steps(attrs: records.Attrs, state: systemd.ServiceState, triggered: bool) -> list[Action]:
+def steps(world: World, attrs: records.Attrs, state: systemd.ServiceState, triggered: bool) -> list[Action]:
     """Return the steps from a unit's state to the wanted one.
 
     :param triggered: whether a node in `restart_on` changes
-    :raises CheckError: if the unit is masked and the node does not allow to unmask it
+    :raises CheckError: if the unit is masked and the node does not allow to unmask it, or it can't be enabled
     """
-    name, active, boot = state.name, state.active, state.enabled
+    name, active = state.name, state.active
     running, enabled, masked = attrs.get("running"), attrs.get("enabled"), attrs.get("masked")
+    was_masked = state.enabled in MASKED
     actions: list[Action] = [systemd.daemon_reload(name)] if state.reload else []
-    if boot in MASKED and not masked:
+    if was_masked and not masked:
         if masked is False:
-            actions.append(systemd.unmask(name))
-            boot = None
+            unmasked = unit_install.unmask_runtime(name, True) if state.enabled == MASKED[1] else systemd.unmask(name)
+            actions.append(unmasked)
+            state.enabled = "disabled"
         elif running or enabled:
             raise CheckError(f"{name} is masked; masked: false unmasks it")
-    if enabled is True and boot not in STARTED_ANYWAY:
-        actions.append(systemd.enable(name))
-    elif enabled is False and boot not in NOT_STARTED:
-        actions.append(systemd.disable(name))
+    if enabled is not None and state.enabled not in MASKED and not (masked and enabled is False):
+        actions += boot(world, state, enabled)
     if running is False and (active is None or state.up):
         actions.append(systemd.stop(name))
     elif triggered and (state.up or (active is None and running)):
         actions += again(attrs, state)
     elif running and not state.up:
         actions += [*looked_at(name), *around(state.served, systemd.start(name))]
-    if masked and (boot not in MASKED or state.alias is not None):
+    if masked and (state.enabled != MASKED[0] or state.alias is not None):
         actions.append(systemd.mask(state.alias or name))
     return actions
+
+
+def boot(world: World, state: systemd.ServiceState, enabled: bool) -> list[Action]:
+    """Return the steps after which a unit starts at boot, or does not.
+
+    :raises CheckError: if it can't be enabled or disabled
+    """
+    name = state.name
+    now = unit_install.require(world, state, enabled)
+    if now is None:  # it is not there yet
+        return [systemd.enable(name, True) if enabled else systemd.disable(name, True)]
+    others = unit_install.also(world, state, enabled) if now == "indirect" or (now == "enabled") is not enabled else []
+    if now == "indirect" and not others and unit_install.read(world, name) is not None:
+        return []
+    if enabled and now != "enabled":
+        return [unit_install.enable_also(name, others, now == "indirect") if others else systemd.enable(name)]
+    if not enabled and now == "enabled-runtime":
+        return [unit_install.disable_runtime(name, True)]
+    if not enabled and now in ("enabled", "indirect"):
+        return [unit_install.disable_also(name, others, now == "indirect") if others else systemd.disable(name)]
+    return []
 
 
 def again(attrs: records.Attrs, state: systemd.ServiceState) -> list[Action]:
@@ -142,7 +164,7 @@ def undo(node: HostNode, memory: UnitMemory, world: World) -> ActionSpec:
     if state is None:
         return ActionSpec()
     if systemd.scripts(world):
-        spec: ActionSpec = systemd.scripts(world).undo(attrs, memory, world, state, steps)
+        spec: ActionSpec = systemd.scripts(world).undo(attrs, memory, world, state, functools.partial(steps, world))
         return spec
     if not memory:  # a unit that did not exist could still be masked
         masks = attrs.get("masked") and state.enabled in MASKED
@@ -155,18 +177,44 @@ def undo(node: HostNode, memory: UnitMemory, world: World) -> ActionSpec:
     wanted: dict[str, bool] = {}
     if attrs.get("running") is not None:
         wanted["running"] = memory["active"] in systemd.UP
-    if attrs.get("enabled") is not None and boot in ("enabled", "disabled", *MASKED):
-        wanted["enabled"] = boot == "enabled"
-    if attrs.get("masked") is not None:
+    if attrs.get("masked") is not None and boot != MASKED[1]:
         wanted["masked"] = boot in MASKED
     if world.acted and wanted.get("running") is False and systemd.listening(world, state):
         del wanted["running"]  # a connection has started it again after the stop, as it did before the node
     state.served = systemd.served(world, state)
-    if state.enabled not in MASKED or boot in MASKED:
-        return ActionSpec(steps(wanted, state, False))
-    # Unmasking restores the former boot state, unless the node also sets `enabled`.
-    state.enabled = boot if attrs.get("enabled") is None else "disabled"
-    return ActionSpec([systemd.unmask(state.name, state.enabled), *steps(wanted, state, False)])
+    actions: list[Action] = []
+    if state.enabled in MASKED and boot not in MASKED:
+        # Unmasking restores the former boot state, unless the node also sets `enabled`.
+        state.enabled = boot if attrs.get("enabled") is None else "disabled"
+        actions.append(systemd.unmask(state.name, state.enabled))
+    elif boot == MASKED[1] and attrs.get("masked") is not None and state.enabled != boot:
+        actions += [systemd.unmask(state.name)] if state.enabled == MASKED[0] else []
+        actions.append(unit_install.mask_runtime(state.name, True))
+    if attrs.get("enabled") is not None:
+        actions += _boot_again(world, state, memory)
+    return ActionSpec([*actions, *steps(world, wanted, state, False)])
+
+
+def _boot_again(world: World, state: systemd.ServiceState, memory: UnitMemory) -> list[Action]:
+    """Return the steps after which a unit, and those that are enabled with it, start at boot as before the node."""
+    name, was, now = state.name, memory["enabled"], state.enabled
+    on = unit_install.ON
+    actions: list[Action] = []
+    if was == "enabled" and now in ("disabled", "enabled-runtime"):
+        actions = [systemd.enable(name)]
+    elif was == "enabled-runtime" and now in ("disabled", "enabled"):
+        actions = [*([systemd.disable(name)] if now == "enabled" else []), unit_install.enable_runtime(name, True)]
+    elif was in ("disabled", *MASKED) and now in on:
+        actions = [systemd.disable(name) if now == "enabled" else unit_install.disable_runtime(name, True)]
+    ended = any(action.op == "disable" for action in actions)  # this also disables the other units
+    began = any(action.op == "enable" for action in actions)
+    for other, started in sorted((memory.get("also") or {}).items()):
+        there = systemd.find(world, other)
+        if there is not None and there.enabled in (*on, "disabled"):
+            starts = not ended and (began or there.enabled in on)
+            if starts is not started:
+                actions.append(systemd.enable(other) if started else systemd.disable(other))
+    return actions
 
 
 def remember(node: HostNode, world: World) -> UnitMemory:
@@ -179,4 +227,8 @@ def remember(node: HostNode, world: World) -> UnitMemory:
         memory["target"] = state.name
     if systemd.scripts(world):
         memory.update(systemd.scripts(world).remember(world, state.name))
+    elif node.attrs.get("enabled") is not None:
+        others = unit_install.companions(world, state)
+        if others:
+            memory["also"] = others
     return memory
