@@ -28,7 +28,7 @@ def service(
     If you omit an attribute, that part of the unit stays as it is. A running unit is restarted when a node in
     `restart_on` changes. If its unit file or a drop-in changes, systemd reads it first. Before a socket starts, its
     services are stopped, because systemd requires this; those that ran are started again. To get rid of a service, set
-    ``running: false`` and ``enabled: false``.
+    ``running: false``, and ``enabled: false`` if its file has a section ``Install``.
 
     Undo: statecfg restores whether the unit runs, starts at boot and is masked, as far as the node sets these. If the
     unit no longer exists, there is nothing to undo. A unit that stays is restarted when a node in its `restart_on` is

@@ -24,7 +24,7 @@ GRANTS = "mariadb_grants"  # what actions that change privileges make unknown
 # The statements are written for this mode, regardless of the server's default.
 MODE = "SET sql_mode = 'NO_AUTO_CREATE_USER,STRICT_ALL_TABLES'; "
 _OVERVIEW = """
-SELECT JSON_OBJECT('version', VERSION());
+SELECT JSON_OBJECT('version', VERSION(), 'utf8', CHARSET(CONVERT('' USING utf8)));
 SELECT JSON_OBJECT('all', PRIVILEGE_TYPE) FROM information_schema.USER_PRIVILEGES
   WHERE GRANTEE = CONCAT("'", REPLACE(CURRENT_USER(), '@', "'@'"), "'");
 SELECT JSON_OBJECT('database', SCHEMA_NAME, 'character_set', DEFAULT_CHARACTER_SET_NAME,
@@ -119,7 +119,8 @@ def objects(host: Any) -> dict[str, records.Fields]:
         rows = _told(host, socket, _OVERVIEW)
         if rows:
             every = sorted(row["all"] for row in rows if "all" in row)
-            loaded[key("server", "", socket)] = {"version": rows[0]["version"], "all": every}
+            utf8 = rows[0]["utf8"]
+            loaded[key("server", "", socket)] = {"version": rows[0]["version"], "all": every, "utf8": utf8}
         for row in rows:
             if "database" in row:
                 database = row.pop("database")

@@ -56,7 +56,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     :raises CheckError: if the server does not run, or the database should be absent and is not known to be empty
     """
     attrs, socket, database = node.attrs, node.attrs["socket"], node.attrs["name"]
-    mariadb.server(world, socket)
+    server = mariadb.server(world, socket)
     entry = world.entry("mariadb", key("database", database, socket))
     if attrs.get("absent"):
         if entry is None:
@@ -66,11 +66,28 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
             text = "the database %s contains %s; remove_content: true removes it with its content"
             raise CheckError(text % (database, inside))
         return [drop_database(database, socket)]
-    wanted = {field: attrs[field] for field in FIELDS if attrs.get(field) is not None}
+    wanted = own_names(attrs, server)
     if entry is None:
         return [create_database(database, socket, wanted)]
     wrong = any(entry.get(field) != value for field, value in wanted.items())
     return [alter_database(database, socket, wanted)] if wrong else []
+
+
+def own_names(attrs: records.Attrs, server: records.Fields) -> dict[str, str]:
+    """Return the wanted defaults of a database under the names that the server shows.
+
+    The character set `utf8` is another name of utf8mb3, or of utf8mb4 if the server is configured so. Of the collations
+    that begin with `uca1400`, the server shows the character set, too.
+    """
+    utf8 = server.get("utf8") or "utf8mb3"
+    wanted = {field: str(attrs[field]).lower() for field in FIELDS if attrs.get(field) is not None}
+    for field, value in wanted.items():
+        charset, line, rest = value.partition("_")
+        if charset == "utf8" or (charset == "utf8mb3" and utf8 == "utf8"):
+            wanted[field] = utf8 + line + rest
+    if wanted.get("collate", "").startswith("uca1400_") and wanted.get("character_set"):
+        wanted["collate"] = f"{wanted['character_set']}_{wanted['collate']}"
+    return wanted
 
 
 def content(world: World, socket: str, database: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,17 +9,24 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import mariadb, records
+from statecfg.resources.shared import mariadb, mariadb_rows, records
 from statecfg.resources.shared.mariadb import account, key, literal, name
 from statecfg.resources.shared.paths import nearest
 
 if TYPE_CHECKING:
-    from typing import TypedDict
+    from typing import NotRequired, TypedDict
 
     class PrivilegeMemory(TypedDict):
-        """The memory of a `mariadb_grant`: object → those privileges of the node that the user had."""
+        """The memory of a `mariadb_grant`.
+
+        :ivar held: object → those privileges of the node that the user had
+        :ivar own: object → all privileges in the row that the node writes; None if there was no such row
+        :ivar used: object → all privileges in the row that the server used
+        """
 
         held: dict[str, list[str]]
+        own: NotRequired[dict[str, list[str] | None]]
+        used: NotRequired[dict[str, list[str]]]
 
 
 Items = Sequence[Sequence[Sequence[str] | str]]  # objects with privileges
@@ -38,11 +44,6 @@ PRIVILEGES = {
         "SHOW VIEW", "TRIGGER", "UPDATE",
     ),
 }  # fmt: skip
-_VIEWS = {
-    "global": ("USER_PRIVILEGES", "'*'"),
-    "database": ("SCHEMA_PRIVILEGES", "TABLE_SCHEMA"),
-    "tables": ("TABLE_PRIVILEGES", "TABLE_NAME"),
-}
 
 
 def object_type(attrs: records.Attrs) -> str:
@@ -74,30 +75,52 @@ def _require(attrs: records.Attrs, server: records.Fields) -> None:
 
 
 def held(attrs: records.Attrs, world: World) -> dict[str, list[str]]:
-    """Return the privileges that the user has: object → privileges. A database can be there in two spellings.
+    """Return the privileges that the rows of the user itself contain: object → privileges.
 
     :raises Unknown: if a required node may change them
     :raises CheckError: if they can't be read
     """
-    what = object_type(attrs)
-    view, column = _VIEWS[what]
-    grantee = f"'{attrs['user']}'@'{attrs['host']}'"
-    rules = [f"GRANTEE = BINARY {literal(grantee)}"]
-    if what == "database":
-        both = sorted({attrs["database"], pattern(attrs["database"])})
-        rules.append(f"TABLE_SCHEMA IN ({', '.join(map(literal, both))})")
-    elif what == "tables":
-        rules.append(f"TABLE_SCHEMA = {literal(attrs['database'])}")
-        rules.append(f"TABLE_NAME IN ({', '.join(map(literal, attrs['tables']))})")
-    sql = "SELECT JSON_ARRAY(%s, PRIVILEGE_TYPE, IS_GRANTABLE) FROM information_schema.%s WHERE %s"
-    sql %= (column, view, " AND ".join(rules))
+    if object_type(attrs) == "global":
+        sql = "SELECT JSON_ARRAY(GRANTEE, '*', PRIVILEGE_TYPE, IS_GRANTABLE) FROM information_schema.USER_PRIVILEGES"
+        found = _rows(attrs, world, f"{sql} WHERE {_of_user(attrs, exactly=True)}")
+        return {row.pattern: sorted(row.words) for row in found}
+    return {row.pattern: sorted(row.words) for rows in effective(attrs, world).values() for row in rows if row.own}
+
+
+def effective(attrs: records.Attrs, world: World) -> dict[str, list[mariadb_rows.Row]]:
+    """Return the rows that concern each object of the node, the one that the server uses first.
+
+    The server uses only the most specific row. Rows can belong to another host pattern of the user, or to the anonymous user.
+
+    :raises Unknown: if a required node may change them
+    :raises CheckError: if they can't be read
+    """
+    columns = "SELECT JSON_ARRAY(GRANTEE, %s, PRIVILEGE_TYPE, IS_GRANTABLE) FROM information_schema.%s WHERE %s"
+    who, database = _of_user(attrs), attrs["database"]
+    if object_type(attrs) == "database":
+        rows = _rows(attrs, world, columns % ("TABLE_SCHEMA", "SCHEMA_PRIVILEGES", who))
+        return {database: mariadb_rows.of_database(rows, database)}
+    where = f"{who} AND TABLE_SCHEMA = {literal(database)}"
+    rows = _rows(attrs, world, columns % ("TABLE_NAME", "TABLE_PRIVILEGES", where))
+    return {table: mariadb_rows.of_table(rows, table) for table in attrs["tables"]}
+
+
+def _of_user(attrs: records.Attrs, exactly: bool = False) -> str:
+    """Return the condition for the rows of the user.
+
+    :param exactly: only for those of its own host, and not for those of the anonymous user
+    """
+    start, anonymous = f"'{attrs['user']}'@'", "''@'"
+    if exactly:
+        whole = start + attrs["host"] + "'"
+        return f"GRANTEE = BINARY {literal(whole)}"
+    own = f"LEFT(GRANTEE, {len(start)}) = BINARY {literal(start)}"
+    return f"({own} OR LEFT(GRANTEE, {len(anonymous)}) = {literal(anonymous)})"
+
+
+def _rows(attrs: records.Attrs, world: World, sql: str) -> list[mariadb_rows.Row]:
     answer = mariadb.told(world, attrs["socket"], sql, "the privileges of the user " + _user(attrs))
-    found: dict[str, list[str]] = {}
-    for line in answer.splitlines():
-        each, word, grantable = json.loads(line)
-        words = found.setdefault(each, [])
-        words += [new for new in (word, OPTION) if new not in words and (new == word or grantable == "YES")]
-    return {each: sorted(word for word in words if word != "USAGE") for each, words in found.items()}
+    return mariadb_rows.read(answer, attrs["user"], attrs["host"])
 
 
 def _target(attrs: Mapping[str, str], what: str, each: str) -> str:
@@ -108,7 +131,7 @@ def _target(attrs: Mapping[str, str], what: str, each: str) -> str:
 
 @op(mutex="mariadb")
 def change_privileges(
-    machine: Machine, user: str, host: str, socket: str, kind: str, database: str, grant: Items, revoke: Items
+    machine: Machine, user: str, host: str, socket: str, kind: str, database: str, revoke: Items, grant: Items
 ) -> Result:
     """Grant and revoke privileges.
 
@@ -124,14 +147,14 @@ def change_privileges(
 def action(attrs: records.Attrs, grant: Mapping[str, list[str]], revoke: Mapping[str, list[str]]) -> Action:
     """Return the action that changes privileges: object → privileges."""
     where = (attrs["user"], attrs["host"], attrs["socket"], object_type(attrs), attrs["database"])
-    return change_privileges(*where, _items(grant), _items(revoke))
+    return change_privileges(*where, _items(revoke), _items(grant))
 
 
 def _items(privileges: Mapping[str, list[str]]) -> Items:
     return [[each, words] for each, words in sorted(privileges.items())]
 
 
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
     """Compare the privileges with the wanted ones.
 
     :raises CheckError: if the user, the database or one of the tables does not exist, or statecfg can't grant them
@@ -139,22 +162,83 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     attrs, socket = node.attrs, node.attrs["socket"]
     server = mariadb.server(world, socket)
     if attrs.get("absent"):
-        surplus = _both(held(attrs, world), privileges(attrs, server)) if _exists(attrs, world) else {}
-        return [action(attrs, {}, surplus)] if surplus else []
+        grant, revoke = _removal(attrs, world, server) if _exists(attrs, world) else ({}, {})
+        lost = ", ".join(privileges(attrs, server))
+        text = "{} keeps its other privileges on {} in a row without {}, which replaces a row for several databases"
+        left = [text.format(_user(attrs), each, lost) for each in grant]
+        return ActionSpec([action(attrs, grant, revoke)] if grant or revoke else [], left=left)
     mariadb.require(world, "user", _user(attrs), socket)
     if object_type(attrs) != "global":
         mariadb.require(world, "database", attrs["database"], socket)
     _require(attrs, server)
-    wanted, now = privileges(attrs, server), held(attrs, world)
-    if object_type(attrs) != "tables":
-        has = {word for words in now.values() for word in words}
-        each = pattern(attrs["database"]) if object_type(attrs) == "database" else "*"
-        missing = {each: [word for word in wanted if word not in has]}
-    else:
+    if object_type(attrs) == "tables":
         _require_tables(attrs, world)
-        missing = {each: [word for word in wanted if word not in now.get(each, ())] for each in attrs["tables"]}
-    missing = {each: words for each, words in missing.items() if words}
-    return [action(attrs, missing, {})] if missing else []
+    missing = _missing(attrs, world, set(privileges(attrs, server)))
+    return ActionSpec([action(attrs, missing, {})] if missing else [])
+
+
+def _missing(attrs: records.Attrs, world: World, wanted: set[str]) -> dict[str, list[str]]:
+    """Return what to grant: object → privileges.
+
+    A new row of the user replaces the less specific row that the server used so far, so it gets its privileges, too.
+    """
+    if object_type(attrs) == "global":
+        missing = wanted.difference(held(attrs, world).get("*", ()))
+        return {"*": sorted(missing)} if missing else {}
+    found: dict[str, list[str]] = {}
+    for each, rows in effective(attrs, world).items():
+        now = rows[0].words if rows else set()
+        if wanted - now:
+            own = row_name(attrs, each)
+            new = wanted - now if rows and rows[0].own and rows[0].pattern == own else wanted | now
+            found[own] = sorted(new)
+    return found
+
+
+def row_name(attrs: records.Attrs, each: str) -> str:
+    """Return the name of a database or table in the row that the node writes."""
+    return pattern(each) if object_type(attrs) == "database" else each
+
+
+def _removal(
+    attrs: records.Attrs, world: World, server: records.Fields
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Return what to grant and revoke so that the user has none of the privileges: object → privileges.
+
+    :raises CheckError: if the user has them from something that this node can't change
+    """
+    unwanted = set(privileges(attrs, server))
+    if object_type(attrs) == "global":
+        return {}, _both(held(attrs, world), sorted(unwanted))
+    grant: dict[str, list[str]] = {}
+    revoke: dict[str, list[str]] = {}
+    for each, rows in effective(attrs, world).items():
+        rest = mariadb_rows.without(rows, (each, row_name(attrs, each)), unwanted, f"{_user(attrs)} on {each}", revoke)
+        if rest:
+            grant[row_name(attrs, each)] = rest
+    _refuse_wider(attrs, world, unwanted)
+    return grant, revoke
+
+
+def _refuse_wider(attrs: records.Attrs, world: World, unwanted: set[str]) -> None:
+    """Check that the user does not have the privileges on something larger, because these add up.
+
+    :raises CheckError: if it does
+    """
+    wider = [{**attrs, "database": "*", "tables": None}]
+    if object_type(attrs) == "tables":
+        wider.append({**attrs, "tables": None})
+    for larger in wider:
+        if larger["database"] == "*":
+            has = set(held(larger, world).get("*", ()))
+        else:
+            rows = effective(larger, world)[attrs["database"]]
+            has = rows[0].words if rows else set()
+        words = sorted((has & unwanted) - {OPTION})
+        if words:
+            what = "all databases" if larger["database"] == "*" else f"the database {attrs['database']}"
+            text = "%s has %s on %s: revoke it there first, and require that node"
+            raise CheckError(text % (_user(attrs), ", ".join(words), what))
 
 
 def _require_tables(attrs: records.Attrs, world: World) -> None:
@@ -182,10 +266,17 @@ def _both(now: Mapping[str, Iterable[str]], wanted: Sequence[str]) -> dict[str, 
 
 
 def remember(node: HostNode, world: World) -> PrivilegeMemory:
-    """Record which of the privileges the user has already."""
+    """Record which of the privileges the user has already, and the rows that the node may replace."""
     attrs = node.attrs
     server = mariadb.server(world, attrs["socket"])
-    return {"held": _both(held(attrs, world), privileges(attrs, server)) if _exists(attrs, world) else {}}
+    if not _exists(attrs, world):
+        return {"held": {}}
+    memory: PrivilegeMemory = {"held": _both(held(attrs, world), privileges(attrs, server))}
+    if object_type(attrs) != "global":
+        found = {row_name(attrs, each): rows for each, rows in effective(attrs, world).items()}
+        memory["own"] = {name: mariadb_rows.own(rows, name) for name, rows in found.items()}
+        memory["used"] = {name: sorted(rows[0].words) if rows else [] for name, rows in found.items()}
+    return memory
 
 
 def undo(node: HostNode, memory: PrivilegeMemory, world: World) -> ActionSpec:
@@ -194,11 +285,18 @@ def undo(node: HostNode, memory: PrivilegeMemory, world: World) -> ActionSpec:
     server = mariadb.server(world, attrs["socket"])
     if not _exists(attrs, world):
         return ActionSpec()
-    now = _both(held(attrs, world), privileges(attrs, server))
+    everything, mine = held(attrs, world), privileges(attrs, server)
+    now = _both(everything, mine)
+    lost: dict[str, list[str]] = {}
     if attrs.get("absent"):
         lost = {each: [word for word in words if word not in now.get(each, ())] for each, words in was.items()}
         lost = {each: words for each, words in lost.items() if words}
-        return ActionSpec([action(attrs, lost, {})] if lost else [])
-    surplus = {each: [word for word in words if word not in was.get(each, ())] for each, words in now.items()}
+    new = {each for each, words in (memory.get("own") or {}).items() if words is None and each in everything}
+    surplus: dict[str, list[str]] = {}
+    for each in new:  # this node has made the row
+        surplus[each] = mariadb_rows.surplus(everything[each], mine, memory["used"][each], bool(attrs.get("absent")))
+    if not attrs.get("absent"):
+        for each in set(now) - new:
+            surplus[each] = [word for word in now[each] if word not in was.get(each, ())]
     surplus = {each: words for each, words in surplus.items() if words}
-    return ActionSpec([action(attrs, {}, surplus)] if surplus else [])
+    return ActionSpec([action(attrs, lost, surplus)] if lost or surplus else [])

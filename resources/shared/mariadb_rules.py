@@ -52,6 +52,10 @@ def check_database(attrs: Mapping[str, Any]) -> None:
         if attrs.get(word) is not None and not re.fullmatch("[a-z0-9_]+", attrs[word]):
             raise Wrong(f"{word}: {show(attrs[word])} is not a name of MariaDB", "write a name such as utf8mb4")
     charset, collate = attrs.get("character_set"), attrs.get("collate")
+    if collate and collate.startswith("uca1400_") and not charset:
+        raise Wrong(
+            f"collate: {show(collate)} is for several character sets", f"add character_set, or write utf8mb4_{collate}"
+        )
     if charset and collate and collate != charset and not collate.startswith((charset + "_", "uca1400_")):
         raise ValueError(f"the collation {collate} does not belong to the character set {charset}")
 

@@ -67,7 +67,7 @@ def after_removal(world: World, name: str, attrs: records.Attrs, removed: Iterab
             raise CheckError(f"{name} is {state.active}")
         return []
     actions: list[Action] = []
-    if state.reload or systemd.file_is_removed(name, removed):
+    if state.reload or (not systemd.scripts(world) and systemd.file_is_removed(name, removed)):
         actions.append(systemd.daemon_reload(state.name))
     if state.up and world.triggered_by:
         state.served = systemd.served(world, state)

@@ -184,3 +184,31 @@ def test_wrong_names_are_errors_of_the_plan(site: Site, service: str) -> None:
     other = "  - mariadb_user: shop\n    socket: /run/mysqld/other.sock\n"
     reason = nodes(site.report("plan", other, code=1))["mariadb_user:shop"]["reason"]
     assert "no MariaDB server answers on /run/mysqld/other.sock" in reason
+
+
+def test_a_grant_takes_nothing_away(site: Site, service: str) -> None:
+    """The server uses only the most specific row, so a new row gets what the user had through another one."""
+    host = site.host
+    host.run(["systemctl", "start", service])
+    sql(host, "CREATE DATABASE an_app; CREATE USER app@localhost IDENTIFIED BY 'x', wide@localhost IDENTIFIED BY 'x'")
+    sql(host, "CREATE TABLE an_app.t (id int); GRANT SELECT, INSERT ON `an_app`.* TO app@localhost")
+    sql(host, "GRANT ALL ON `an%`.* TO wide@localhost")
+    before = [sql(host, f"SHOW GRANTS FOR {user}@localhost") for user in ("app", "wide")]
+    same = f"    database: an_app\n    socket: {SOCKET}\n"
+    planned = site.come_true(
+        f"  - mariadb_grant: app\n    user: app\n    privileges: [CREATE]\n{same}"
+        f"  - mariadb_grant: wide\n    user: wide\n    privileges: [DROP]\n    absent: true\n{same}"
+    )
+    assert [action["args"]["revoke"] for action in planned["mariadb_grant:app"]["actions"]] == [[]]
+    read, create = "SELECT * FROM an_app.t", "CREATE TABLE an_app.u (id int)"
+    assert mariadb_servers.login(host, SOCKET, "app", "x", f"{read}; {create}") == (0, "")
+    assert mariadb_servers.login(host, SOCKET, "wide", "x", read) == (0, "")
+    assert mariadb_servers.login(host, SOCKET, "wide", "x", "DROP TABLE an_app.u")[0] != 0
+    site.say("destroy")
+    assert [sql(host, f"SHOW GRANTS FOR {user}@localhost") for user in ("app", "wide")] == before
+    sql(host, "DROP DATABASE an_app; DROP USER app@localhost, wide@localhost")
+
+
+def test_other_names_of_character_sets(site: Site, service: str) -> None:
+    site.host.run(["systemctl", "start", service])
+    site.come_true(f"  - {{mariadb_database: u8, character_set: utf8, collate: utf8_bin, socket: {SOCKET}}}\n")

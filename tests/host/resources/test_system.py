@@ -190,7 +190,7 @@ def test_unit_that_runs_is_not_removed(site: Site) -> None:
     site.say("apply", unit + '  - service: nap\n    running: true\n    requires: ["systemd_unit:nap"]\n')
     absent = "  - systemd_unit: nap\n    absent: true\n"
     assert "nap.service runs" in site.nodes("plan", absent, code=1)["systemd_unit:nap"]["reason"]
-    stopped = '    requires: ["service:nap"]\n  - service: nap\n    running: false\n    enabled: false\n'
+    stopped = '    requires: ["service:nap"]\n  - service: nap\n    running: false\n'
     site.say("apply", absent + stopped)
     assert not site.host.path("/etc/systemd/system/nap.service").exists()
 

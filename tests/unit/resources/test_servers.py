@@ -64,7 +64,7 @@ def test_fields_of_users_and_databases_are_read_from_a_server() -> None:
     """Recorded with MariaDB 10.11, which prints each row as JSON. Roles have no host."""
     socket = mariadb.SOCKET
     rows: list[dict[str, Any]] = [
-        {"version": "10.11.19-MariaDB-0+deb12u1"},
+        {"version": "10.11.19-MariaDB-0+deb12u1", "utf8": "utf8mb3"},
         {"all": "SELECT"},
         {"database": "shop", "character_set": "utf8mb4", "collate": "utf8mb4_general_ci"},
         {"user": "shop", "host": "localhost", "account": json.dumps(SHOP)},
@@ -73,7 +73,7 @@ def test_fields_of_users_and_databases_are_read_from_a_server() -> None:
     answer = Probe(0, "\n".join(map(json.dumps, rows)).encode())
     machine = MemoryMachine({socket: ""}, probes={" ".join(mariadb.command(socket)): answer})
     assert FACETS["mariadb"].load(machine) == {
-        f"server on {socket}": {"version": "10.11.19-MariaDB-0+deb12u1", "all": ["SELECT"]},
+        f"server on {socket}": {"version": "10.11.19-MariaDB-0+deb12u1", "all": ["SELECT"], "utf8": "utf8mb3"},
         f"database shop on {socket}": {"character_set": "utf8mb4", "collate": "utf8mb4_general_ci"},
         f"user shop@localhost on {socket}": {
             "login": ["password"],
