@@ -90,7 +90,8 @@ def held(attrs: records.Attrs, world: World) -> dict[str, list[str]]:
 def effective(attrs: records.Attrs, world: World) -> dict[str, list[mariadb_rows.Row]]:
     """Return the rows that concern each object of the node, the one that the server uses first.
 
-    The server uses only the most specific row. Rows can belong to another host pattern of the user, or to the anonymous user.
+    The server uses only the most specific row. Rows can belong to another host pattern of the user, or to
+    the anonymous user.
 
     :raises Unknown: if a required node may change them
     :raises CheckError: if they can't be read
