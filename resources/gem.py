@@ -46,8 +46,7 @@ def gem(
     :param source: the URL of a server of gems, or ``file:`` and the path of a directory with an index; default: those
         of the configuration of gem
     :param ca: a file of the host with certificates of authorities, for the server
-    :param user: the user who runs gem; default: the owner of an existing `directory`, otherwise the user who runs
-        statecfg
+    :param user: the user who runs gem; default: the only user besides root who can change `directory`, otherwise root
     :param timeout: seconds for an installation
     :param absent: no version of the gem must be installed
 

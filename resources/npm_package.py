@@ -42,7 +42,7 @@ def npm_package(
     :param registry: the URL of the registry; default: that of npm's configuration
     :param ca: a file of the host with certificates of authorities, for the registry
     :param run_scripts: run the scripts that packages declare for their installation
-    :param user: the user who runs npm; default: the user who runs statecfg
+    :param user: the user who runs npm; default: the only user besides root who can change the prefix, otherwise root
     :param timeout: seconds for an installation
     :param absent: the package must not be installed
 

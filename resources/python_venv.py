@@ -41,7 +41,7 @@ def python_venv(
     :param index: the URL of an index of packages; default: PyPI
     :param find_links: a directory of the host with packages; without `index`, pip uses only this directory
     :param ca: a file of the host with certificates of authorities, for the index
-    :param user: the user who runs pip and owns the files; default: the owner of an existing environment
+    :param user: the user who runs pip and owns the files; default: the only user besides root who can change the place
     :param timeout: seconds for an installation
     :param absent: there must be no environment at the path
 

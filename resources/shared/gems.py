@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import paths, places, records
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -32,6 +31,12 @@ if TYPE_CHECKING:
 _DIRECTORIES = "puts Gem.default_dir, Gem.bindir(Gem.default_dir), Gem.user_dir, Gem.bindir(Gem.user_dir)"
 RUBY = ["ruby", "--disable=rubyopt", "-e", _DIRECTORIES]
 _STUB = re.compile(rb"^# stub: (\S+) (\S+) ", re.MULTILINE)  # gem writes this line: name and version
+
+
+def _obeyed(directory: str, programs: str) -> list[str]:
+    """Return the paths of a directory of gems that decide what gem runs."""
+    names = ("specifications", "plugins", "extensions", "gems")
+    return [programs, *(posixpath.join(directory, name) for name in names)]
 
 
 def _effect(directory: str, programs: str) -> records.Effect:
@@ -58,7 +63,8 @@ def install(
     words += ["--version", version] if version else []
     words += ["--clear-sources", "--source", source] if source else []
     env = {"SSL_CERT_FILE": ca} if ca else None
-    return machine.run(words, _effect(directory, bin), env=env, user=user, timeout=timeout)
+    options: dict[str, Any] = {"effect": _effect(directory, bin), "env": env, "timeout": timeout}
+    return places.run(machine, words, directory, user, _obeyed(directory, bin), **options)
 
 
 @op(mutex="gem")
@@ -71,7 +77,8 @@ def uninstall(
     for version in versions:
         words = ["gem", "uninstall", gem, "--version", version, "--install-dir", directory, "--bindir", bin]
         words += ["--executables", "--abort-on-dependent", "--quiet"]
-        result = machine.run(words, _effect(directory, bin), env=home, user=user)
+        options: dict[str, Any] = {"effect": _effect(directory, bin), "env": home}
+        result = places.run(machine, words, directory, user, _obeyed(directory, bin), **options)
         if result["status"] != "ok":
             return result
     return result
@@ -92,7 +99,8 @@ def directories(attrs: records.Attrs, world: World) -> tuple[str, str]:
             raise CheckError(f"the user {attrs['user']} has no home, so it has no gems")
     # The answers for several homes differ, so they are told apart by an argument that the program ignores.
     argv, env = [*RUBY, *([home] if home else [])], {"HOME": home} if home else None
-    answer = world.probe(argv, inputs=("packages", ["/usr/bin", "/usr/local/bin"]), env=env)
+    options = {"user": attrs["user"]} if home else {}
+    answer = world.probe(argv, inputs=("packages", ["/usr/bin", "/usr/local/bin"]), env=env, **options)
     lines = answer.text.splitlines()
     if answer.status or len(lines) != 4:
         why = (answer.errors.decode("utf-8", "replace").strip().splitlines() or ["no answer"])[0]
@@ -113,7 +121,7 @@ def installed(world: World, name: str, directory: str) -> list[str]:
     for entry in world.listdir(specifications) if stat is not None else ():
         if entry.startswith(name + "-") and entry.endswith(".gemspec"):
             path = posixpath.join(specifications, entry)
-            stub = _STUB.search(world.read(path))
+            stub = _STUB.search(places.read(world, path))
             if stub is None:
                 raise CheckError(f"{path} has no gem name or version; install this gem again")
             if stub.group(1) == name.encode():  # the name of another gem can begin with this name
@@ -126,11 +134,12 @@ def _install(attrs: records.Attrs, version: str | None, where: tuple[str, str], 
     return install(attrs["name"], version, *where, timeout=attrs.get("timeout") or 600.0, **options)
 
 
-def _user(attrs: records.Attrs, world: World, directory: str) -> str | None:
-    """Return the user who runs gem: root never runs plugins that another user can have put into the directory."""
-    stat = world.apparent(directory)
-    owner = stat.owner if stat is not None and os.geteuid() == 0 else None
-    return attrs.get("user") or (owner if owner != "root" else None)
+def _user(attrs: records.Attrs, world: World, where: tuple[str, str]) -> str | None:
+    """Return the user who runs gem: root never runs plugins that another user can have put into the directory.
+
+    :raises CheckError: see `places.runner`
+    """
+    return places.runner(world, where[0], attrs.get("user"), "gem", _obeyed(*where), where[0])
 
 
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
@@ -141,7 +150,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     attrs, version = node.attrs, node.attrs.get("version")
     paths.account(world, "users", attrs.get("user"), node, nodes)
     where = directories(attrs, world)
-    now, user = installed(world, attrs["name"], where[0]), _user(attrs, world, where[0])
+    now, user = installed(world, attrs["name"], where[0]), _user(attrs, world, where)
     if attrs.get("absent"):
         return [uninstall(attrs["name"], now, *where, user=user)] if now else []
     if attrs.get("directory"):
@@ -172,7 +181,7 @@ def undo(node: HostNode, memory: GemMemory, world: World) -> ActionSpec:
     """Remove the versions that the node installed, and install those that it removed."""
     attrs, was = node.attrs, memory["versions"]
     where = directories(attrs, world)
-    now, user = installed(world, attrs["name"], where[0]), _user(attrs, world, where[0])
+    now, user = installed(world, attrs["name"], where[0]), _user(attrs, world, where)
     gone = [each for each in memory["installed"] if each in now]
     removed = attrs.get("only_version") or (attrs.get("absent") and not now)
     actions = [_install(attrs, each, where, user) for each in was if each not in now] if removed else []

@@ -147,12 +147,9 @@ class _Work:
         """Run commands until one fails."""
         result: Result = {"status": "ok"}
         for words in steps:
-            also = git_state.obeyed(self.machine, self.path)
-            refused = places.changed_hands(self.machine, self.path, self.user, "git", also)
-            if refused is not None:
-                return refused
+            also, options = git_state.obeyed(self.machine, self.path), {"env": self.env, "timeout": self.timeout}
             argv, effect = command(self.path, *words), {"files": [self.path]}
-            result = self.machine.run(argv, effect, env=self.env, user=self.user, timeout=self.timeout)
+            result = places.run(self.machine, argv, self.path, self.user, also, effect=effect, **options)
             if result["status"] != "ok":
                 return result
         return result

@@ -11,7 +11,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import paths, places, records
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -33,7 +33,14 @@ def directory(attrs: records.Attrs) -> str:
 def _npm(machine: Machine, prefix: str, words: list[str], package: str, user: str | None, timeout: float) -> Result:
     effect = {"files": [posixpath.join(prefix, "lib/node_modules"), posixpath.join(prefix, "bin")]}
     argv = ["npm", *words, "--global", "--prefix", prefix, *_QUIET, "--", package]
-    return machine.run(argv, effect, user=user, timeout=timeout)
+    return places.run(machine, argv, prefix, user, _obeyed(prefix, package), effect=effect, timeout=timeout)
+
+
+def _obeyed(prefix: str, package: str) -> list[str]:
+    """Return the paths of a prefix that decide what npm does."""
+    name = package[0] + package[1:].partition("@")[0]  # the name of a scope begins with @
+    modules = posixpath.join(prefix, "lib/node_modules")
+    return [posixpath.join(prefix, each) for each in ("etc/npmrc", "bin")] + [f"{modules}/{name}/package.json"]
 
 
 @op(mutex="npm")
@@ -79,8 +86,8 @@ def installed(attrs: records.Attrs, world: World) -> str | None:
     if stat.file_type != "directory":
         paths.refuse(path, stat, "a package of npm")
     try:
-        version = json.loads(world.read(path + "/package.json")).get("version")
-    except (OSError, ValueError, AttributeError):
+        version = json.loads(places.read(world, path + "/package.json")).get("version")
+    except (OSError, ValueError, AttributeError, RecursionError):
         version = None
     if not isinstance(version, str):
         raise CheckError(f"{path} is not a package of npm: it has no package.json with a version")
@@ -93,6 +100,15 @@ def _install(attrs: records.Attrs, version: str | None, was: str | None) -> Acti
     return install(package, attrs["prefix"], was, **{name: attrs.get(name) for name in names})
 
 
+def _user(attrs: records.Attrs, world: World) -> str | None:
+    """Return the user who runs npm: root never runs what another user can have put into the prefix.
+
+    :raises CheckError: see `places.runner`
+    """
+    prefix = attrs["prefix"]
+    return places.runner(world, prefix, attrs.get("user"), "npm", _obeyed(prefix, attrs["name"]), prefix)
+
+
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the installed version with the wanted one.
 
@@ -100,9 +116,10 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     """
     attrs, version = node.attrs, node.attrs.get("version")
     was = installed(attrs, world)
-    if attrs.get("absent"):
-        return [uninstall(attrs["name"], attrs["prefix"], was, attrs.get("user"))] if was is not None else []
     paths.account(world, "users", attrs.get("user"), node, nodes)
+    attrs = {**attrs, "user": _user(attrs, world)}
+    if attrs.get("absent"):
+        return [uninstall(attrs["name"], attrs["prefix"], was, attrs["user"])] if was is not None else []
     if was is None:
         paths.require_parent(world, posixpath.join(attrs["prefix"], "any"), node, nodes)
     return [_install(attrs, version, was)] if was is None or version not in (None, was) else []
@@ -121,6 +138,7 @@ def undo(node: HostNode, memory: NpmMemory, world: World) -> ActionSpec:
     wanted = attrs.get("version")
     if wanted is not None and now is not None and now != wanted:
         return ActionSpec(left=[f"{attrs['name']} stays at {now}: others installed it after this node"])
+    attrs = {**attrs, "user": _user(attrs, world)}
     if was is not None:
         return ActionSpec([_install({**attrs, "timeout": attrs.get("timeout") or 600.0}, was, now)])
-    return ActionSpec([uninstall(attrs["name"], attrs["prefix"], str(now), attrs.get("user"))])
+    return ActionSpec([uninstall(attrs["name"], attrs["prefix"], str(now), attrs["user"])])

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.results import Result, error
@@ -18,6 +19,7 @@ from statecfg.remote.machine.paths import UnsafePath, child, normal
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths
 
+MOST_READ = 16 << 20  # bytes of a file of settings
 EVERY_USER = "every user"
 
 
@@ -85,9 +87,10 @@ class Changers:
         users = self.world.facet("users").items()
         members = {user for user, fields in users if fields.get("gid") == entry.get("gid")}
         members.update(entry.get("members", ()))
-        if len(members - {"root"}) == 1:
-            self.users.setdefault((members - {"root"}).pop(), path)
-        elif entry.get("gid") != 0:
+        members.discard("root")
+        if len(members) == 1:
+            self.users.setdefault(members.pop(), path)
+        elif members:
             self.shared.setdefault(f"the group {name}", path)
 
 
@@ -134,19 +137,32 @@ def _only(shared: Mapping[str, str], key: str) -> Mapping[str, str]:
     return {key: shared[key]} if key in shared else {}
 
 
-def changed_hands(
-    machine: Machine, path: str, user: str | None, program: str, also: Iterable[str] = ()
-) -> Result | None:
-    """Return an error if others than the user of an action can change what is at a path by now, otherwise None.
-
-    An op calls it just before its program starts, because the place may have changed since the check.
+def run(
+    machine: Machine, argv: Sequence[str], path: str, user: str | None, also: Iterable[str], **options: Any
+) -> Result:
+    """Run a program on what is at a path, unless others than its user can change that by now.
 
     :param user: the user who runs the program; None: the running user
+    :param also: more paths that the program obeys
+    :param options: of `Machine.run`
     """
+    program = posixpath.basename(argv[0])
     try:
         now = runner(machine, path, user, program, also)
     except CheckError as problem:
         return error(str(problem))
     if now == user:
-        return None
+        return machine.run(argv, user=user, **options)
     return error(f"{now} can change {path} by now, and {user or user_name(os.geteuid())} must not run {program} there")
+
+
+def read(world: World, path: str) -> bytes:
+    """Return the content of a small file that another user may have written.
+
+    :raises CheckError: if it is too large
+    :raises OSError: if it cannot be read
+    """
+    stat = world.stat(paths.followed(world, path))
+    if stat is not None and stat.size > MOST_READ:
+        raise CheckError(f"{path} has {stat.size} bytes; statecfg reads at most {MOST_READ}")
+    return world.read(path)

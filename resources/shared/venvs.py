@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import paths, places, records
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -79,7 +78,8 @@ def create(
     if result["status"] != "ok":
         return result
     options = ["--system-site-packages"] if system_site_packages else []
-    return machine.run([python, "-m", "venv", *options, path], {"files": [path]}, user=user)
+    argv = [python, "-m", "venv", *options, path]
+    return places.run(machine, argv, path, user, [*_obeyed(machine, path), python], effect={"files": [path]})
 
 
 @op(name="install")
@@ -109,7 +109,7 @@ def uninstall(machine: Machine, path: str, packages: list[str], user: str | None
 def _pip(machine: Machine, path: str, words: Sequence[str], user: str | None, timeout: float) -> Result:
     argv = [posixpath.join(path, "bin/python"), "-m", "pip", "--isolated", "--no-input"]
     argv += ["--disable-pip-version-check", "--no-cache-dir", *words]
-    return machine.run(argv, {"files": [path]}, user=user, timeout=timeout)
+    return places.run(machine, argv, path, user, _obeyed(machine, path), effect={"files": [path]}, timeout=timeout)
 
 
 def exists(world: World, path: str) -> bool:
@@ -164,10 +164,24 @@ def missing(wanted: Sequence[str], present: Mapping[str, str]) -> list[str]:
 
 
 def _user(attrs: records.Attrs, world: World) -> str | None:
-    """Return the user who runs pip: root never runs what another user can have put into the environment."""
-    stat = world.apparent(attrs["path"])
-    owner = stat.owner if stat is not None and os.geteuid() == 0 else None
-    return attrs.get("user") or owner
+    """Return the user who runs Python and pip: root never runs what another user can have put into the environment.
+
+    :raises CheckError: see `places.runner`
+    """
+    path, new = attrs["path"], [attrs["python"]] if not attrs.get("absent") else []
+    return places.runner(world, path, attrs.get("user"), "pip", [*_obeyed(world, path), *new], path)
+
+
+def _obeyed(world: World, path: str) -> list[str]:
+    """Return the paths of an environment that decide what its Python runs."""
+    found, library = (
+        [path + name for name in ("/bin", "/bin/python", "/bin/pip", "/pyvenv.cfg", "/pip.conf")],
+        path + "/lib",
+    )
+    stat = world.apparent(library)
+    if stat is None or stat.file_type != "directory" or not world.is_known(library):
+        return [*found, library]
+    return [*found, *(f"{library}/{name}/site-packages" for name in world.listdir(library))]
 
 
 def remember(node: HostNode, world: World) -> VenvMemory:

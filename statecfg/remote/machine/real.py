@@ -237,10 +237,19 @@ class RealMachine(Machine):
 
     def _validate(self, validate: Sequence[str], trial: str, path: str) -> Optional[Result]:
         """Let a program validate new content before it is installed; return an error if the program refuses it."""
-        outcome = process.run([word.replace("{}", trial) for word in validate], 60.0, listen=self.listen)
+        private = ""
+        if paths.exposed(os.path.dirname(trial)):  # others could exchange the file while the program reads it
+            private = paths.private_copy(trial, os.path.basename(path))
+        named = private or trial
+        try:
+            outcome = process.run([word.replace("{}", named) for word in validate], 60.0, listen=self.listen)
+        finally:
+            if private:
+                os.unlink(private)
+                os.rmdir(os.path.dirname(private))
         if outcome.status == 0 and not outcome.reason:
             return None
-        message = outcome.output.decode("utf-8", "replace").replace(trial, path).strip()
+        message = outcome.output.decode("utf-8", "replace").replace(named, path).strip()
         return error(f"{validate[0]} rejects the new content: {message or outcome.reason}", message)
 
     def _sweep(self, parent: int) -> None:

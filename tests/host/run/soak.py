@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tests import lab
 from tests.host.engines import cluster
+from tests.host.resources import races
 from tests.host.run import crashes, hook_crashes, lives, points, power, rig
 from tests.host.run.test_broken_links import cut_at, total
 from tests.host.units import rings
@@ -129,6 +130,14 @@ def power_cuts(host: Host, kind: str, count: int, seed: int) -> Results:
     return found
 
 
+def exchanged(host: Host, count: int, seed: int) -> Results:
+    """Plan and apply nodes in directories that their owners exchange all the time, `count` times."""
+    races.prepared(host)
+    found = races.race(host, count, seed)
+    ran = Results({f"a program of another user ran as {user}": number for user, number in found["ran"].items()})
+    return Results(found["seen"]) + ran
+
+
 def units(count: int, seed: int) -> None:
     """Kill hooks of units on four hosts at the same time, and sometimes a client or an executor."""
     machines = lab.light_hosts(4, prefix="rings")
@@ -145,7 +154,7 @@ def units(count: int, seed: int) -> None:
 def main() -> None:
     """Run the chosen tests, each on its own host, and print the results."""
     parser = argparse.ArgumentParser(prog="script/soak", description="Cuts applies off and checks what must hold.")
-    parser.add_argument("what", choices=["kills", "engines", "hooks", "points", "cuts", "power", "units", "all"])
+    parser.add_argument("what", choices=["kills", "engines", "hooks", "points", "cuts", "power", "places", "units", "all"])
     parser.add_argument("count", nargs="?", type=int, default=1000, help="how many times each (default: 1000)")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     given = parser.parse_args()
@@ -171,6 +180,8 @@ def main() -> None:
         jobs.append(lambda host: cuts(host, given.count, given.seed))
     if given.what in ("power", "all"):
         jobs += [lambda host, kind=kind: power_cuts(host, kind, given.count, given.seed) for kind in power.MOUNT]
+    if given.what in ("places", "all"):
+        jobs.append(lambda host: exchanged(host, given.count, given.seed))
     print(f"seed {given.seed}, {given.count} times each", flush=True)
     machines = lab.light_hosts(len(jobs), prefix="soak")
     failures: list[BaseException] = []
