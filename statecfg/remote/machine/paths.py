@@ -46,36 +46,6 @@ def trusted(directory: os.stat_result, link: os.stat_result) -> bool:
     return not shared or bool(directory.st_mode & st.S_ISVTX)
 
 
-def exposed(directory: str) -> bool:
-    """Tell whether other users than root and the running one can exchange what is in a directory.
-
-    :param directory: its path without links
-    """
-    ours, here = (0, os.geteuid()), "/"
-    for name in ("", *_parts(directory)):
-        here = child(here, name) if name else here
-        info = os.lstat(here)
-        if info.st_uid not in ours or (info.st_mode & 0o022 and not info.st_mode & st.S_ISVTX):
-            return True
-    return False
-
-
-def private_copy(path: str, name: str) -> str:
-    """Copy a file into a new directory that only the running user can read, and return the path of the copy.
-
-    :raises OSError: if it can't be copied
-    """
-    import tempfile  # only files with a validator in an exposed directory need it
-
-    copy = os.path.join(tempfile.mkdtemp(prefix="statecfg-"), name)
-    with os.fdopen(open_file(path), "rb") as stream, open(copy, "wb") as made:
-        piece = stream.read(1 << 18)
-        while piece:
-            made.write(piece)
-            piece = stream.read(1 << 18)
-    return copy
-
-
 def open_parent(path: str, follow: bool = False) -> Tuple[int, str, str]:
     """Open the directory that holds `path`.
 

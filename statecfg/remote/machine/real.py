@@ -13,7 +13,7 @@ from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.names import ActionStatus
 from statecfg.remote.graph.nodetype import FACETS
 from statecfg.remote.graph.results import Result, error, ok
-from statecfg.remote.machine import accounts, files, paths, process
+from statecfg.remote.machine import accounts, files, paths, process, validation
 from statecfg.remote.machine.batch import Batch
 from statecfg.remote.machine.digests import Digests
 from statecfg.remote.machine.files import failed
@@ -206,7 +206,7 @@ class RealMachine(Machine):
                 return result
             files.fill(*trial)
             if validate is not None:
-                refused = self._validate(validate, directory.rstrip("/") + "/" + temporary, path)
+                refused = validation.validate(validate, directory, temporary, path, self.listen)
                 if refused is not None:
                     return refused
             if not files.same(info, files.lstat(name, parent)):
@@ -234,23 +234,6 @@ class RealMachine(Machine):
             return info.st_size == blob.size and self.digest(path) == blob.sha256
         except PermissionError:
             return False
-
-    def _validate(self, validate: Sequence[str], trial: str, path: str) -> Optional[Result]:
-        """Let a program validate new content before it is installed; return an error if the program refuses it."""
-        private = ""
-        if paths.exposed(os.path.dirname(trial)):  # others could exchange the file while the program reads it
-            private = paths.private_copy(trial, os.path.basename(path))
-        named = private or trial
-        try:
-            outcome = process.run([word.replace("{}", named) for word in validate], 60.0, listen=self.listen)
-        finally:
-            if private:
-                os.unlink(private)
-                os.rmdir(os.path.dirname(private))
-        if outcome.status == 0 and not outcome.reason:
-            return None
-        message = outcome.output.decode("utf-8", "replace").replace(named, path).strip()
-        return error(f"{validate[0]} rejects the new content: {message or outcome.reason}", message)
 
     def _sweep(self, parent: int) -> None:
         """Remove what interrupted runs left in this directory, once per run."""

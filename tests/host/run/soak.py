@@ -154,7 +154,8 @@ def units(count: int, seed: int) -> None:
 def main() -> None:
     """Run the chosen tests, each on its own host, and print the results."""
     parser = argparse.ArgumentParser(prog="script/soak", description="Cuts applies off and checks what must hold.")
-    parser.add_argument("what", choices=["kills", "engines", "hooks", "points", "cuts", "power", "places", "units", "all"])
+    kinds = ["kills", "engines", "hooks", "points", "cuts", "power", "places", "units", "all"]
+    parser.add_argument("what", choices=kinds)
     parser.add_argument("count", nargs="?", type=int, default=1000, help="how many times each (default: 1000)")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     given = parser.parse_args()
