@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from statecfg import (
     AbsolutePath,
-    Action,
+    ActionSpec,
     Argv,
     Attrs,
     Blob,
@@ -42,6 +42,7 @@ def file(
     validate: Argv | None = None,
     backup: Suffix | None = None,
     follow: bool = False,
+    replace: bool = False,
     create_only: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
@@ -52,8 +53,9 @@ def file(
     omit mode, owner or group, an existing file keeps its own; a new file gets mode 0644 and belongs to the user who
     applies. A new owner or group leaves the whole mode and the capabilities of a program as they are, unless its former
     owner is neither root nor the user who applies: then the set-user-id bits go. If the path is a directory or a link,
-    statecfg does not touch it and the node fails: in the plan or, if a package or command of the same run creates the
-    link, when the executor reaches the node.
+    statecfg does not touch it and the node fails, unless `follow` or `replace` says what to do with a link. If a package
+    or command of the same run may create a link there, the plan shows `known after` that node, and the executor decides
+    when it reaches the file.
 
     If the file belonged to another user, statecfg replaces it with a new file, even if its content is right. Otherwise
     the former owner could still write to it through an open file or a hard link. If an access list (ACL) grants more
@@ -78,6 +80,7 @@ def file(
         the path of the file to check. A plan runs it, too: it sees the files as planned, and what it writes is lost
     :param backup: suffix of the copy of the old file that statecfg keeps next to the new one when the content changes
     :param follow: if the path is a link, manage the file that it points to
+    :param replace: if the path is a link, replace the link by the file
     :param create_only: write the content only if the file does not exist; afterwards it stays as others change it
     :param absent: the file must not exist
 
@@ -104,9 +107,11 @@ def contradictions(attrs: Attrs) -> None:
     sources = [name for name in CONTENT if attrs.get(name) is not None]
     if len(sources) > 1:
         raise ValueError(f"{' and '.join(sources)}: only one of them is allowed")
+    if attrs.get("replace") and attrs.get("follow"):
+        raise ValueError("replace and follow: only one of them is allowed")
     if attrs.get("vars") and attrs.get("template") is None:
         raise ValueError("vars requires template")
-    for name in ("validate", "backup", "create_only"):
+    for name in ("validate", "backup", "replace", "create_only"):
         if attrs.get(name) and not sources:
             raise ValueError(f"{name} requires content, source or template")
     if attrs.get("validate") and not any("{}" in part for part in attrs["validate"]):
@@ -114,16 +119,18 @@ def contradictions(attrs: Attrs) -> None:
 
 
 @file.check
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
     """Compare file type, content, mode and owner with the host."""
     attrs = node.attrs
     path, content = attrs["path"], attrs.get("content")
     if attrs.get("follow"):
         path = paths.followed(world, path)
     stat = paths.look(world, path, determined=content is not None and not attrs.get("create_only"))
-    files.check_type(path, stat, bool(attrs.get("absent")))
+    if attrs.get("replace") and stat is not None and stat.file_type == "symlink":
+        stat = None
+    files.check_type(path, stat, bool(attrs.get("absent")), files.HELP if content is not None else files.FOLLOW)
     if attrs.get("absent"):
-        return [paths.remove(path)] if stat is not None else []
+        return ActionSpec([paths.remove(path)] if stat is not None else [])
     if stat is None:
         if content is None:
             raise CheckError(f'{path} does not exist and the node has no content; content: "" creates an empty file')
@@ -134,8 +141,10 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         content = Blob.of(content)
         if paths.needs_write(world, path, stat, content, actions, attrs.get("owner")):
             owner, group = paths.owners(world, node, nodes)
-            return [files.write(path, content, mode, owner, group, attrs.get("backup"), attrs.get("validate"))]
-    return actions
+            how = attrs.get("backup"), attrs.get("validate"), attrs.get("replace") or None
+            known_after = None if attrs.get("replace") else files.link_maker(world, path)
+            return ActionSpec([files.write(path, content, mode, owner, group, *how)], known_after=known_after)
+    return ActionSpec(actions)
 
 
 file.to_wire(file_sources.with_content)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 SMALL = 64 << 10  # bytes
+FOLLOW = "follow: true manages the file that it points to"
+HELP = FOLLOW + ", replace: true replaces the link"
 
 
 def small(args: Mapping[str, Any]) -> bool:
@@ -38,12 +40,15 @@ def write(
     group: str | None = None,
     backup: str | None = None,
     validate: list[str] | None = None,
+    replace: bool | None = None,
 ) -> Result:
-    """Write a file with this content. If this run has created a link at the path, fail and keep the link."""
+    """Write a file with this content. If this run has created a link at the path, fail and keep the link.
+
+    :param replace: replace such a link
+    """
     now = machine.apparent(path)
-    if now is not None and now.file_type == "symlink":
-        text = "%s is a link to %s, not a file: this run created it; follow: true manages the file that it points to"
-        return error(text % (path, now.target))
+    if now is not None and now.file_type == "symlink" and not replace:
+        return error("%s is a link to %s, not a file: this run created it; %s" % (path, now.target, HELP))
     return machine.write(path, content, mode, owner, group, backup, validate)
 
 
@@ -71,16 +76,27 @@ def stays(attrs: records.Attrs, found: object) -> bool:
     return bool(attrs.get("create_only")) and found is not None
 
 
-def check_type(path: str, stat: Stat | None, absent: bool) -> None:
+def link_maker(world: World, path: str) -> str | None:
+    """Return a required node that may still make a link at a path where nothing is now, None if there is none."""
+    if world.is_known(path) or world.apparent(path) is not None:
+        return None
+    try:
+        world.stat(path)
+    except Unknown as unknown:
+        return unknown.cause
+    return None
+
+
+def check_type(path: str, stat: Stat | None, absent: bool, help: str = FOLLOW) -> None:
     """Check that the path is a file, or nothing.
 
+    :param help: what to do about a link
     :raises CheckError: if it is something else
     """
     if absent and stat is not None and stat.file_type == "directory":
         paths.refuse(path, stat, "a file", "a directory node with absent: true removes it")
     if not absent and stat is not None and stat.file_type != "file":
-        help = "follow: true manages the file that it points to" if stat.file_type == "symlink" else ""
-        paths.refuse(path, stat, "a file", help)
+        paths.refuse(path, stat, "a file", help if stat.file_type == "symlink" else "")
 
 
 def remember(node: HostNode, world: World) -> FileMemory:
