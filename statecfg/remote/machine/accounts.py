@@ -42,6 +42,9 @@ def group_fields(name: str) -> Optional[Fields]:
     return {"gid": group.gr_gid, "members": sorted(group.gr_mem)}
 
 
+FIELDS = {"users": user_fields, "groups": group_fields}  # facet → the look-up of one entry
+
+
 class Remembering:
     """A block that looks up the name of each number only once. It must not change the host."""
 

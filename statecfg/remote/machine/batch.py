@@ -10,6 +10,7 @@ from typing import Dict, List, Optional, Tuple
 
 from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine import files
+from statecfg.remote.machine.mount_points import install
 from statecfg.remote.machine.paths import normal, open_parent, sync_directory
 
 
@@ -96,7 +97,7 @@ class Batch:
         parent = self.folders[trial.folder][0]
         try:
             if files.same(trial.info, files.lstat(trial.name, parent)):
-                os.rename(trial.temporary, trial.name, src_dir_fd=parent, dst_dir_fd=parent)
+                install(trial.temporary, trial.name, parent)
                 trial.temporary = ""
                 return True
             trial.fail(error(files.OVERTAKEN % trial.path))

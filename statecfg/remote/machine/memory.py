@@ -42,6 +42,9 @@ class Nothing:
     def writable(self, path: str) -> bool:
         return True
 
+    def mount_points(self) -> Dict[str, bool]:
+        return dict.fromkeys(self.facet("mount"), False)
+
     def member(self, group: str) -> bool:
         return True
 

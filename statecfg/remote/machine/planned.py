@@ -8,7 +8,7 @@ from typing import AbstractSet, Any, Callable, List, Mapping, Optional, Sequence
 from statecfg.remote.graph.model import Blob, Unknown
 from statecfg.remote.graph.names import ActionStatus
 from statecfg.remote.graph.results import Result, error, ok
-from statecfg.remote.machine import access, accounts
+from statecfg.remote.machine import access, accounts, mount_points
 from statecfg.remote.machine.changes import Changes
 from statecfg.remote.machine.overlay import ALL, FILES, NOBODY, Before, Cause, Entry, Overlay, Trace
 from statecfg.remote.machine.paths import normal
@@ -30,6 +30,7 @@ class Planned(Overlay):
         self.calls = 0
         self.node = ""
         self.changes = Changes()
+        self.mounts: Optional[Mapping[str, bool]] = None  # those of the base, loaded at the first use
         self.notes: List[str] = []  # what the plan can't tell about the actions of this turn
         self.acted = False
         self.complete = False
@@ -96,8 +97,19 @@ class Planned(Overlay):
             return f"Not a directory ({above})"
         return f"No such file or directory ({missing})" if missing else ""
 
-    def _forbidden(self, what: str, path: str, real_path: str) -> Optional[Result]:
-        """Return an error if this user may not create or remove names in the directory of `real_path`."""
+    def mount_points(self) -> Mapping[str, bool]:
+        """Return mount point → whether it is mounted read-only."""
+        return mount_points.of(self)
+
+    def _forbidden(self, what: str, path: str, real_path: str, write: bool = False) -> Optional[Result]:
+        """Return an error if this user may not create or remove names in the directory of `real_path`, or if a mount
+        prevents that.
+
+        :param write: new content is written, which a mounted file takes
+        """
+        why = mount_points.refusal(self, real_path, write)
+        if why:
+            return error(f"cannot {what} {path}: {why}")
         above = os.path.dirname(real_path)
         if self.root or above in self.entries or self._hidden(above) or self.base.writable(above):
             return None
@@ -171,7 +183,9 @@ class Planned(Overlay):
         new.size = blob.size
         refused = self._own("write", path, new, owner, group)
         if refused is None and before != blob:
-            refused = self._forbidden("write", path, real_path)
+            refused = self._forbidden("write", path, real_path, True)
+            if real_path in self.mount_points():
+                self.notes.append(f"{path} is a mount point: the apply writes into it, so the change is not atomic")
         if refused is not None:
             return refused
         if old is not None:
@@ -316,6 +330,9 @@ class Planned(Overlay):
         if stat.file_type == "directory":
             if not recursive and self._names(real_path):
                 return error(f"cannot remove {path}: Directory not empty")
+            why = mount_points.refusal(self, real_path, recursive=recursive)
+            if why:
+                return error(f"cannot remove {path}: {why}")
             from statecfg.remote.machine.emptying import emptied
 
             refused = emptied(self, real_path)

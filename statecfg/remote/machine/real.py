@@ -13,7 +13,7 @@ from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.names import ActionStatus
 from statecfg.remote.graph.nodetype import FACETS
 from statecfg.remote.graph.results import Result, error, ok
-from statecfg.remote.machine import accounts, files, paths, process, validation
+from statecfg.remote.machine import accounts, files, mount_points, paths, process, validation
 from statecfg.remote.machine.batch import Batch
 from statecfg.remote.machine.digests import Digests
 from statecfg.remote.machine.files import failed
@@ -111,6 +111,7 @@ class RealMachine(Machine):
         return directory.rstrip("/") + "/" + name if name != "." else directory
 
     target = staticmethod(read_link)
+    mount_points = staticmethod(mount_points.points)
 
     def read(self, path: str) -> bytes:
         with os.fdopen(open_file(path), "rb") as stream:
@@ -135,11 +136,8 @@ class RealMachine(Machine):
         return accounts.group_id(group) in (os.getegid(), *os.getgroups())
 
     def entry(self, facet: str, key: str) -> Optional[Fields]:
-        if facet == "users":
-            return accounts.user_fields(key)
-        if facet == "groups":
-            return accounts.group_fields(key)
-        return self.facet(facet).get(key)
+        look_up = accounts.FIELDS.get(facet)
+        return look_up(key) if look_up is not None else self.facet(facet).get(key)
 
     def facet(self, name: str) -> Entries:
         if name == "users":
@@ -214,7 +212,7 @@ class RealMachine(Machine):
             intact = False
             if backup and old_info is not None:
                 files.keep(parent, name, name + backup)
-            os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+            mount_points.install(temporary, name, parent)
             temporary = ""
             sync_directory(parent)
             return ok()
@@ -340,7 +338,7 @@ class RealMachine(Machine):
         except OSError as problem:
             return failed("remove", path, problem)
         try:
-            files.remove(name, parent, recursive)
+            mount_points.remove(name, parent, recursive)
             sync_directory(parent)
             return ok()
         except FileNotFoundError:
