@@ -53,7 +53,7 @@ def file(
     omit mode, owner or group, an existing file keeps its own; a new file gets mode 0644 and belongs to the user who
     applies. A new owner or group leaves the whole mode and the capabilities of a program as they are, unless its former
     owner is neither root nor the user who applies: then the set-user-id bits go. If the path is a directory or a link,
-    statecfg does not touch it and the node fails, unless `follow` or `replace` says what to do with a link. If a package
+    statecfg does not touch it and the node fails, unless `follow` or `replace` decides about a link. If a package
     or command of the same run may create a link there, the plan shows `known after` that node, and the executor decides
     when it reaches the file. If a file is mounted at the path, such as /etc/hosts in a container, statecfg writes into
     that file: the change is not atomic then, and the plan says that.
