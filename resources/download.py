@@ -118,3 +118,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 download.validate(download_rules.check)
 download.produces(files.sha256)
 download.implemented_by(files)
+download.learn(files.learn_content)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import AbsolutePath, Attrs, Mode, NodeOptions, Owner, OwnerGroup, PublicLine, node_type
-from statecfg.resources.shared import paths, tls, tls_rules
+from statecfg.resources.shared import files, paths, tls, tls_rules
 
 
 @node_type
@@ -85,4 +85,5 @@ tls_certificate.identity(paths.path_identity)
 tls_certificate.needs(tls_rules.needs("openssl"))
 tls_certificate.check(tls.check_certificate)
 tls_certificate.remember(tls.remember_certificate)
+tls_certificate.learn(files.learn_content)
 tls_certificate.undo(tls.undo_certificate)

@@ -11,7 +11,7 @@ from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import paths, records, undoing
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -152,6 +152,9 @@ def undo(node: HostNode, memory: AlternativeMemory, world: World) -> ActionSpec:
         now = {**stays, **({} if now["path"] == path else {"mode": now["mode"], "path": now["path"]})}
     if was is None or (now["mode"], now["path"]) == (was["mode"], was["path"]):
         return ActionSpec(actions)
+    made = ("auto", _best(choices)) if path is None else ("manual", path)
+    if not actions and (now["mode"], now["path"]) != made:
+        return ActionSpec(left=[undoing.stays(f"the alternative {name}", f"{now['path']} ({now['mode']})")])
     if was["mode"] == "auto":
         return ActionSpec([*actions, automatic(name, _best(choices))] if now["mode"] != "auto" else actions)
     if was["path"] not in choices:

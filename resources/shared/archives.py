@@ -310,8 +310,20 @@ def remember(node: HostNode, world: World) -> directories.DirectoryMemory:
 
 
 def learn(node: HostNode, memory: directories.DirectoryMemory, world: World) -> Mapping[str, Any]:
-    """Record the names of an archive on the host, because the node itself does not have them."""
-    return {"source": sorted({*memory["source"], *read(node.attrs, world)})}
+    """Record what came from the archive, because the node itself has only the archive."""
+    entries = read(node.attrs, world)
+    ours: dict[str, records.Fields] = {}
+    for name, entry in entries.items():
+        path = posixpath.join(node.attrs["path"], name)
+        stat = world.stat(path)
+        if entry["kind"] == "file" and stat is not None and stat.file_type == "file":
+            ours[name] = {
+                "content": f"sha256:{world.digest(path)} ({stat.size} bytes)",
+                "executable": bool(entry.get("executable")),
+            }
+        elif entry["kind"] == "symlink":
+            ours[name] = {"target": entry["target"]}
+    return {"source": sorted({*memory["source"], *entries}), "ours": ours}
 
 
 def undo(

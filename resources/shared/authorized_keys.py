@@ -161,7 +161,7 @@ def undo(node: HostNode, memory: Any, world: World) -> ActionSpec:
         several = len(memory["lines"]) > 1 and not node.attrs.get("absent")
         spec = (_several_back if several else entries.undo)(_entry(node, path), memory, world)
     else:
-        spec = files.undo(_whole(node, path), memory, world)
+        spec = files.undo(_whole(node, path, mode=0o600, owner=node.attrs["user"]), memory, world)
     folder = posixpath.dirname(path)
     if memory["made"] and spec.actions and set(world.listdir(folder)) <= {posixpath.basename(path)}:
         spec.actions.append(restore.remove_empty(folder))

@@ -221,7 +221,9 @@ def undo(node: HostNode, memory: BlockMemory, world: World) -> ActionSpec:
             left.append(f"{path} contains {problem}: these lines stay")
             return text
         if bool(attrs.get("absent")) != (found is None):
-            return text  # others have removed the block, or added it again
+            if found is None and not world.acted:
+                left.append(f"{path}: others have changed or removed the block of this node: what is there now stays")
+            return text  # or others have added it again
         present = [lines.bare(line) for line in some[found[0] + 1 : found[1]]] if found is not None else []
         if found is None or [begin, *present, end] == [entry["text"] for entry in was]:
             return restored(text, begin, end, was, last)

@@ -11,7 +11,7 @@ from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import apt_settings, records
+from statecfg.resources.shared import apt_settings, records, undoing
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -120,7 +120,11 @@ def undo(node: HostNode, memory: DebconfMemory, world: World) -> ActionSpec:
     left: list[str] = []
     for question, was in sorted(memory["answers"].items()):
         now = known.get(question)
-        if was is None:
+        made = (node.attrs.get("answers") or {}).get(question)
+        present = now["value"] if now is not None else None
+        if made is not None and present not in (None, made, was["value"] if was is not None else None):
+            left.append(undoing.stays(f"the answer to {question}", present))
+        elif was is None:
             if now is not None:
                 commands.append("UNREGISTER " + question)
                 gone.append(question)

@@ -9,7 +9,7 @@ from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import records
+from statecfg.resources.shared import records, undoing
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -91,8 +91,11 @@ def undo(node: HostNode, memory: DiversionMemory, world: World) -> ActionSpec:
     """Restore the former diversion, or remove the node's."""
     path, was = node.attrs["path"], memory["entry"]
     present = world.entry("diversion", path)
-    if present == was or (present is not None and present["by"] != LOCAL):
+    if present == was:
         return ActionSpec()
+    made = None if node.attrs.get("absent") else node.attrs.get("to") or f"{path}.distrib"
+    if present is not None and (present["by"] != LOCAL or present["to"] != made):
+        return ActionSpec(left=[undoing.stays(f"the diversion of {path}", f"to {present['to']}")])
     actions: list[Action] = []
     if present is not None:
         if world.apparent(path) is not None and world.apparent(present["to"]) is not None:

@@ -12,12 +12,18 @@ from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths, records, restore, snapshot
 
 if TYPE_CHECKING:
+    from typing import NotRequired
 
     class FileMemory(snapshot.BackedUp):
-        """The memory of a `file`. `written` tells whether the node had content at its first apply."""
+        """The memory of a `file`.
+
+        :ivar written: whether the node had content at its first apply
+        :ivar ours: see `learn_content`
+        """
 
         was: snapshot.PathRecord | None
         written: bool
+        ours: NotRequired[str]
 
 
 SMALL = 64 << 10  # bytes
@@ -113,6 +119,14 @@ def remember(node: HostNode, world: World) -> FileMemory:
     return snap.with_lost(memory) if written or attrs.get("absent") else memory
 
 
+def learn_content(node: HostNode, memory: FileMemory, world: World) -> dict[str, str]:
+    """Record the digest of content that the node itself does not have, because the host made or fetched it."""
+    stat = None if node.attrs.get("absent") else world.stat(memory["path"])
+    if stat is None or stat.file_type != "file":
+        return {}
+    return {"ours": f"sha256:{world.digest(memory['path'])} ({stat.size} bytes)"}
+
+
 def undo(node: HostNode, memory: FileMemory, world: World) -> ActionSpec:
     """Restore the former file, or remove the node's file."""
     attrs = node.attrs
@@ -122,7 +136,7 @@ def undo(node: HostNode, memory: FileMemory, world: World) -> ActionSpec:
         if was is not None:
             restoring.back_if_missing(path, was)
     elif memory["written"] or (attrs.get("content") is not None and not stays(attrs, was)):
-        restoring.back(path, was, ("file",), attrs)
+        restoring.back(path, was, ("file",), {**attrs, "content": memory.get("ours") or attrs.get("content")})
         restore.back_up(restoring, memory, attrs.get("backup"))
     elif was is not None:
         restoring.restore_attributes(path, was, restore.managed_attributes(attrs), attrs)

@@ -159,7 +159,7 @@ def undo(node: HostNode, memory: KeyMemory, world: World) -> ActionSpec:
             left.append(f"{path}: the former text is unknown: the key {dotted(key)} stays")
             return text
         new, changed = undone(text, text_files.former_content(former), form, key, value, absent)
-        if changed:
+        if changed or (new == text and not world.acted and _gone(text, form, key, absent)):
             left.append(f"{path}: others have changed the key {dotted(key)}: it stays")
         return new
 
@@ -167,6 +167,14 @@ def undo(node: HostNode, memory: KeyMemory, world: World) -> ActionSpec:
         return restore_key(path, form, key, value, former, made, absent)
 
     return text_files.undo(node, memory, world, edit, write)
+
+
+def _gone(text: str, form: str, key: list[str], absent: bool) -> bool:
+    """Tell whether a key that the node set is no longer there."""
+    try:
+        return not absent and EDITORS[form].get(text, key) is MISSING
+    except NotEditable:
+        return False
 
 
 def undone(text: str, former: str, form: str, key: list[str], value: Any, absent: bool) -> tuple[str, int]:
@@ -189,7 +197,7 @@ def undone(text: str, former: str, form: str, key: list[str], value: Any, absent
             return text, 1
         return _without(text, former, form, key) if was is MISSING else editor.put(text, key, was), 0
     except NotEditable:  # the node never changed it, or others have changed it so much that it can't be found
-        return text, 0
+        return text, int(text != former)
 
 
 def _without(text: str, former: str, form: str, key: list[str]) -> str:

@@ -128,6 +128,14 @@ def remember(node: HostNode, world: World) -> LineMemory:
     return {**memory, "lines": lines.removed_lines(text, node.attrs.get("line"), node.attrs.get("match"))}
 
 
+def _changed(text: str, path: str, line: str, was: list[lines.RemovedLine]) -> list[str]:
+    """Return the message if others have changed the node's line, so that neither it nor a former line is there."""
+    there = [lines.bare(each) for each in lines.split(text)]
+    if line in there or (was and all(entry["text"] in there for entry in was)):
+        return []
+    return [f"{path}: others have changed or removed the line of this node: what is there now stays"]
+
+
 def undo(node: HostNode, memory: LineMemory, world: World) -> ActionSpec:
     """Undo the node's own edit and keep all later changes of the file."""
     attrs, path = node.attrs, memory["path"]
@@ -140,6 +148,9 @@ def undo(node: HostNode, memory: LineMemory, world: World) -> ActionSpec:
         masked = line is not None and lines.SECRET.search(line)
         if masked and len(lines.put_in(text, str(line), was)) > 1:
             left.append(f"{path}: statecfg does not know which line contained the secret: the lines stay")
-        return restored(text, line, was, last, one)
+        new = restored(text, line, was, last, one)
+        if line is not None and new == text and not world.acted and not masked:
+            left.extend(_changed(text, path, line, was))
+        return new
 
     return text_files.undo(node, memory, world, edit, lambda made: restore_lines(path, line, was, last, made, one))

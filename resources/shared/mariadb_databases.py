@@ -9,7 +9,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import mariadb, records
+from statecfg.resources.shared import mariadb, records, undoing
 from statecfg.resources.shared.mariadb import key, literal, name
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def remember(node: HostNode, world: World) -> DatabaseMemory:
 def undo(node: HostNode, memory: DatabaseMemory, world: World) -> ActionSpec:
     """Remove a database that the node created, unless it has content; restore the defaults of another one."""
     attrs, was, socket, database = node.attrs, memory["entry"], node.attrs["socket"], node.attrs["name"]
-    mariadb.server(world, socket)
+    server = mariadb.server(world, socket)
     entry = world.entry("mariadb", key("database", database, socket))
     if attrs.get("absent"):
         left = [f"the database {database} is not restored: statecfg does not record its content"]
@@ -122,7 +122,9 @@ def undo(node: HostNode, memory: DatabaseMemory, world: World) -> ActionSpec:
             text = "the database %s contains %s: it stays; with remove_content: true, it is removed"
             return ActionSpec(left=[text % (database, inside)])
         return ActionSpec([drop_database(database, socket)])
-    managed = any(attrs.get(field) is not None for field in FIELDS)
+    made = own_names(attrs, server)
+    back, left = undoing.reverted(was, made, entry, lambda field: f"{field} of the database {database}")
+    if left or not back:  # a character set changes the collation, too
+        return ActionSpec(left=left)
     former = {field: was[field] for field in FIELDS}
-    changed = managed and any(entry.get(field) != value for field, value in former.items())
-    return ActionSpec([alter_database(database, socket, former)] if changed else [])
+    return ActionSpec([alter_database(database, socket, former)])

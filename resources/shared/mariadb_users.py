@@ -11,7 +11,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import mariadb, records
+from statecfg.resources.shared import mariadb, records, undoing
 from statecfg.resources.shared.mariadb import account, key, literal
 
 if TYPE_CHECKING:
@@ -167,8 +167,7 @@ def undo(node: HostNode, memory: MariadbUserMemory, world: World) -> ActionSpec:
         used = _defines(world, attrs)
         text = "the user %s of MariaDB stays: it is the definer of %d views, routines, triggers and events"
         return ActionSpec(left=[text % (shown, used)]) if used else ActionSpec([drop_user(*who)])
-    wrong = {field: was[field] for field in _wanted(attrs) if entry[field] != was[field]}
-    left = []
+    wrong, left = undoing.reverted(was, _wanted(attrs), entry, lambda field: f"{field} of the user {shown}")
     if wrong.get("tls") == "specified":
         del wrong["tls"]
         left.append(f"the user {shown} no longer has its rules for certificates: statecfg does not record them")

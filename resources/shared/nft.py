@@ -191,7 +191,8 @@ def undo(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
     """Restore the former file and the former running table. A table that others have changed stays."""
     attrs = node.attrs
     spec = files.undo(node, memory["file"], world)
-    if memory["made"] and not attrs.get("absent"):
+    gone = any(action.op == "remove" for action in spec.actions) or world.stat(attrs["path"]) is None
+    if memory["made"] and gone and not attrs.get("absent"):
         restoring = restore.Restore(world, memory["file"])
         restoring.removed.add(attrs["path"])
         restoring.remove_above(attrs["path"], [posixpath.dirname(attrs["path"])])

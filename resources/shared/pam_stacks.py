@@ -307,6 +307,11 @@ def undo(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
     foreign = [each for each in mine if each != line and all(entry["text"] != each for entry in was)]
     if foreign:
         return ActionSpec(left=[f"another change of {path} stays: {foreign[0]}"])
+    there = [lines.bare(each) for each in lines.split(text)]
+    back = bool(was) and all(entry["text"] in there for entry in was)
+    if line is not None and line not in there and not back:
+        text = f"{path}: others have changed or removed the line of this node: what is there now stays"
+        return ActionSpec(left=[] if world.acted else [text])
     if undone(text, line, was) == text:
         return ActionSpec()
     return ActionSpec([restore_stack(path, attrs["module_type"], line, was)])

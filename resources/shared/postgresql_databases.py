@@ -9,7 +9,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import postgresql, records
+from statecfg.resources.shared import postgresql, records, undoing
 from statecfg.resources.shared.postgresql import extension, key, literal, name
 
 if TYPE_CHECKING:
@@ -117,8 +117,10 @@ def undo(node: HostNode, memory: EntryMemory, world: World) -> ActionSpec:
             text = "the database %s contains %s: it stays; with remove_content: true, it is removed"
             return ActionSpec(left=[text % (database, inside)])
         return ActionSpec([drop_database(database, port, user)])
-    if attrs.get("owner") is None or entry["owner"] == was["owner"]:
-        return ActionSpec()
+    made = {"owner": attrs["owner"]} if attrs.get("owner") is not None else {}
+    back, left = undoing.reverted(was, made, entry, lambda field: f"the owner of the database {database}")
+    if not back:
+        return ActionSpec(left=left)
     if world.entry("postgresql", key("role", was["owner"], port)) is None:
         text = "the database %s does not get its owner %s back: that role no longer exists"
         return ActionSpec(left=[text % (database, was["owner"])])

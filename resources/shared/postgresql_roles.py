@@ -14,7 +14,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import postgresql, records
+from statecfg.resources.shared import postgresql, records, undoing
 from statecfg.resources.shared.postgresql import key, literal, name
 
 if TYPE_CHECKING:
@@ -173,14 +173,17 @@ def undo(node: HostNode, memory: RoleMemory, world: World) -> ActionSpec:
         if owned:
             return ActionSpec(left=[f"the role {role} of PostgreSQL stays: {owned}"])
         return ActionSpec([drop_role(role, port, user)])
-    fields = [field for field in FIELDS if attrs.get(field) is not None]
-    wrong = {field: was[field] for field in fields if entry[field] != was[field]}
+    made = {field: attrs[field] for field in FIELDS if attrs.get(field) is not None}
+    wrong, left = undoing.reverted(was, made, entry, lambda field: f"{field} of the role {role}")
     actions = [alter_role(role, port, user, wrong)] if wrong else []
     if attrs.get("member_of") is not None:
         known = [group for group in was["member_of"] if world.entry("postgresql", key("role", group, port)) is not None]
-        actions += _groups(role, port, user, entry["member_of"], known)
+        named = f"the roles of {role}"
+        groups, more = undoing.items(known, attrs["member_of"], entry["member_of"], True, named)
+        actions += _groups(role, port, user, entry["member_of"], groups)
+        left += more
     text = f"the password of the role {role} stays: statecfg does not record passwords"
-    return ActionSpec(actions, left=[text] if memory["password"] else [])
+    return ActionSpec(actions, left=[*left, *([text] if memory["password"] else [])])
 
 
 def owns(world: World, port: int, user: str, role: str) -> str:

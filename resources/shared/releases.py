@@ -214,11 +214,12 @@ def undo(node: HostNode, memory: ReleaseMemory, world: World) -> ActionSpec:
     plain: Any = memory
     ours = _ours(memory, plain.get(SAID) or {})
     program_path = program(node.attrs)
+    made = {name: node.attrs.get(name) for name in ("mode", "owner", "group")}
     if not node.attrs.get("absent"):
         if "ours" not in memory:
             ours.setdefault(program_path, f"{NEW} {node.attrs.get('member_checksum') or node.attrs.get('checksum')}")
         if _still(restoring, path, was, ours, {*memory["installed"], program_path}):
-            restoring.back(path, was, ("file", "symlink"))
+            restoring.back(path, was, ("file", "symlink"), made)
     elif was is not None:
         restoring.back_if_missing(path, was)
     for program_path in sorted({*memory["installed"], *ours} - {path}):
@@ -226,7 +227,7 @@ def undo(node: HostNode, memory: ReleaseMemory, world: World) -> ActionSpec:
         if not _still(restoring, program_path, former, ours, ()):
             continue
         if program_path in memory["former"] or ours.get(program_path, NEW).startswith(NEW):
-            restoring.back(program_path, former, ("file",))
+            restoring.back(program_path, former, ("file",), made)
         elif world.stat(program_path) is not None:
             restoring.left.append(f"{program_path} replaced a file that the ledger does not have: it stays")
     return restoring.spec()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, HostNode, Unknown
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, ok
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import lines, paths, records, snapshot, tree, undoing
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64} \(\d+ bytes\)")  # the ledger has this in place of content
 
 
 @op
@@ -82,9 +85,11 @@ class Restore:
         if now.file_type == "symlink":
             return made.get("target") in (None, now.target)
         content = made.get("content")
-        if now.file_type != "file" or not isinstance(content, str) or not content.startswith("sha256:"):
+        if now.file_type != "file" or content is None or masked(content):
             return True
-        return content == f"sha256:{self.world.digest(path)} ({now.size} bytes)"
+        if isinstance(content, str) and _DIGEST.fullmatch(content):
+            return content == f"sha256:{self.world.digest(path)} ({now.size} bytes)"
+        return Blob.of(content).sha256 == self.world.digest(path)
 
     def back_if_missing(self, path: str, was: snapshot.PathRecord) -> None:
         """Restore a path that the node removed. If something is there again, it stays."""
@@ -291,9 +296,9 @@ def bring_back(restoring: Restore, memory: snapshot.TreeMemory, attrs: records.A
             continue
         now = restoring.world.stat(path)
         if now is not None and now.file_type == was["kind"] == "directory":
-            restoring.attributes(path, now, was, managed_attributes(attrs) if name in ours else ())
+            restoring.attributes(path, now, was, managed_attributes(attrs) if name in ours else (), attrs)
         elif name in ours:
-            restoring.back(path, was, ("file", "symlink"))
+            restoring.back(path, was, ("file", "symlink"), made_entry(attrs, memory, name))
         elif now is None or attrs.get("absent"):
             restoring.back_if_missing(path, was)
     for name in sorted(ours, reverse=True):
@@ -304,9 +309,25 @@ def bring_back(restoring: Restore, memory: snapshot.TreeMemory, attrs: records.A
         if now is None:
             continue
         if was is None and memory["complete"]:
-            restoring.remove(path, now)
+            if now.file_type == "directory":
+                restoring.remove(path, now)
+            else:
+                restoring.back(path, None, ("file", "symlink"), made_entry(attrs, memory, name))
         elif now.file_type != "directory":
             restoring.left.append(f"{path} stays: its previous state is unknown")
+
+
+def made_entry(attrs: records.Attrs, memory: snapshot.TreeMemory, name: str) -> records.Attrs | None:
+    """Return what the node set of an entry of its source: content or target, mode, owner and group.
+
+    None if that is unknown: for an archive of an interrupted run, or of an earlier version.
+    """
+    source = (attrs.get("tree") or {}).get(name) or {}
+    known = {**source, **(memory.get("ours") or {}).get(name, {})}
+    if "content" not in known and "target" not in known:
+        return None
+    mode = attrs.get("file_mode") or ("0755" if known.get("executable") else "0644")
+    return {**known, "mode": mode, "owner": attrs.get("owner"), "group": attrs.get("group")}
 
 
 def back_up(restoring: Restore, memory: snapshot.BackedUp, suffix: str | None) -> None:

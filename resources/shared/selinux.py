@@ -13,7 +13,7 @@ from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import paths, records, undoing
 
 PROGRAM = ("/usr/sbin/semanage", "/sbin/semanage")
 TIMEOUT = 300.0  # each change compiles the policy
@@ -105,7 +105,9 @@ def undo_boolean(node: HostNode, memory: records.Fields, world: World) -> Action
     now = world.entry("selinux_boolean", name)
     if now is None or all(now[field] == was[field] for field in _compared(node)):
         return spec
-    if any(now[field] not in (WORDS[node.attrs["value"]], was[field]) for field in _compared(node)):
+    made = dict.fromkeys(_compared(node), WORDS[node.attrs["value"]])
+    spec.left = undoing.reverted(was, made, now, lambda field: f"the {field} value of {name}")[1]
+    if spec.left:
         return spec
     if "persistent" in _compared(node) and now["persistent"] != was["persistent"]:
         spec.actions.append(set_boolean(name, was["persistent"], True))

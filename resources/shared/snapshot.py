@@ -53,12 +53,14 @@ if TYPE_CHECKING:
         :ivar inside: the former entries: relative path → record
         :ivar source: the entries of the node's source at the first apply
         :ivar complete: whether `inside` has all former entries
+        :ivar ours: the content and targets that the node wrote, if its attributes don't have them
         """
 
         path: str
         inside: Mapping[str, PathRecord]
         source: Sequence[str]
         complete: NotRequired[bool]
+        ours: NotRequired[Mapping[str, Mapping[str, str]]]
 
 
 REMEMBERED = 64 << 20  # bytes of content that are kept for one node

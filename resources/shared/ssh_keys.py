@@ -110,5 +110,5 @@ def undo(node: HostNode, memory: Any, world: World) -> ActionSpec:
     if replaced and not node.attrs.get("absent"):
         restoring.back(public(node.attrs["path"]), memory["public"]["was"], ("file",))
     else:
-        tls.put_back(restoring, node, memory["public"])
+        tls.put_back(restoring, _public(node), memory["public"])
     return restoring.spec()

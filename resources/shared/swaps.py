@@ -11,7 +11,7 @@ from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import entries, filesystems, mounts, paths, records
+from statecfg.resources.shared import entries, filesystems, mounts, paths, records, undoing
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -178,6 +178,9 @@ def undo(node: HostNode, memory: SwapMemory, world: World) -> ActionSpec:
         if used is not None and was is None:
             spec.actions.append(stop(path))
         elif used is not None and was is not None and used.get("priority") != was.get("priority"):
+            if used.get("priority") != node.attrs.get("priority"):
+                spec.left.append(undoing.stays(f"the priority of {path}", used.get("priority")))
+                return spec
             spec.actions += [stop(path), use(path, was.get("priority"))]
         if stat is not None and stat.file_type == "file" and not memory["exists"]:
             spec.actions.append(paths.remove(path))

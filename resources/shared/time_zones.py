@@ -70,6 +70,10 @@ def remember(node: HostNode, world: World) -> ZoneMemory:
 def undo(node: HostNode, memory: ZoneMemory, world: World) -> ActionSpec:
     """Restore the link and the file."""
     restoring = restore.Restore(world, memory)
-    restoring.back(LINK, memory["link"], ("symlink",))
-    restoring.back(NAME, memory["name"], ("file",))
+    name = node.attrs["name"]
+    target = world.apparent(LINK)
+    shown = target.target if target is not None else ""
+    ours = posixpath.normpath(posixpath.join("/etc", shown)) == posixpath.join(DATA, name)
+    restoring.back(LINK, memory["link"], ("symlink",), {"target": shown if ours else posixpath.join(DATA, name)})
+    restoring.back(NAME, memory["name"], ("file",), {"content": name + "\n", "mode": 0o644})
     return restoring.spec()

@@ -141,7 +141,7 @@ def put_back(restoring: restore.Restore, node: HostNode, memory: Any) -> None:
     elif memory["was"] is None:
         restoring.back(memory["path"], None, ("file",))
     else:
-        restoring.restore_attributes(memory["path"], memory["was"], ("mode", "owner", "group"))
+        restoring.restore_attributes(memory["path"], memory["was"], ("mode", "owner", "group"), node.attrs)
 
 
 def check_certificate(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
@@ -225,7 +225,10 @@ def remember_certificate(node: HostNode, world: World) -> files.FileMemory:
 
 def undo_certificate(node: HostNode, memory: Any, world: World) -> ActionSpec:
     """Restore the former file, or remove the certificate."""
-    return files.undo(_whole(node), memory, world)
+    whole = _whole(node)
+    made = {name: node.attrs.get(name) for name in ("mode", "owner", "group")}
+    whole = HostNode(node.provides, node.type, node.requires, {**whole.attrs, **made, "content": None})
+    return files.undo(whole, memory, world)
 
 
 def _whole(node: HostNode) -> HostNode:

@@ -42,7 +42,10 @@ def undo(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
         return spec
     for name in reversed(NAMES):  # a firewall that is switched off again is off first
         was, now = memory["settings"].get(name), _value(world, name)
-        if was in (None, "") or was == now:
+        if was == now:
+            continue
+        if was in (None, ""):
+            spec.left.append(f"{name} of ufw stays {now}: its former value was unknown")
             continue
         if now != node.attrs[name]:
             spec.left.append(f"others set {name} of ufw to {now}: it stays")

@@ -185,7 +185,8 @@ def undo(node: HostNode, memory: UnitMemory, world: World) -> ActionSpec:
     actions: list[Action] = []
     if state.enabled in MASKED and boot not in MASKED:
         # Unmasking restores the former boot state, unless the node also sets `enabled`.
-        state.enabled = boot if attrs.get("enabled") is None else "disabled"
+        known = attrs.get("enabled") is not None and boot in ("disabled", *unit_install.ON)
+        state.enabled = "disabled" if known else boot
         actions.append(systemd.unmask(state.name, state.enabled))
     elif boot == MASKED[1] and attrs.get("masked") is not None and state.enabled != boot:
         actions += [systemd.unmask(state.name)] if state.enabled == MASKED[0] else []
