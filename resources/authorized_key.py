@@ -81,3 +81,4 @@ def contradictions(attrs: Attrs) -> None:
 
 authorized_key.effect(key_effect.effect)
 authorized_key.implemented_by(authorized_keys)
+authorized_key.logins()

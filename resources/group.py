@@ -77,3 +77,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
 
 group.implemented_by(groups)
+group.logins()

@@ -53,3 +53,4 @@ def contradictions(attrs: Attrs) -> None:
 
 
 password_aging.implemented_by(password_ages)
+password_aging.logins()

@@ -123,3 +123,4 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
 
 user.implemented_by(user_undo)
+user.logins()

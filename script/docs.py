@@ -103,6 +103,11 @@ OPTIONS = [
     ("`tags`", "a list of strings", "tags for `--tags`, which selects nodes and their requirements"),
     ("`protect`", "true or false", "true: no run removes the resource after the node has left the definition"),
     (
+        "`allow_lockout`",
+        "true or false",
+        "true: the node may take away [the login that statecfg uses](../security.md#the-login-of-statecfg)",
+    ),
+    (
         "`when_host`",
         "a condition, or a list of them",
         "[what must be true on the host](../playbooks.md#decisions-on-the-host) for the node to do anything there",

@@ -146,7 +146,10 @@ def followed(world: World, path: str) -> str:
         stat = world.stat(real)
         if stat is None or stat.file_type != "symlink":
             return real
-        if not ours(stat, world.stat(posixpath.dirname(real))):
+        folder = world.stat(posixpath.dirname(real))
+        if folder is not None and folder.file_type == "symlink":  # such as /bin
+            folder = world.stat(followed(world, posixpath.dirname(real)))
+        if not ours(stat, folder):
             raise CheckError(f"{real} is a link that {stat.owner} controls, and is not followed")
         real = posixpath.normpath(posixpath.join(posixpath.dirname(real), stat.target))
     raise CheckError(f"{path} is a link in a loop of links")

@@ -36,6 +36,7 @@ _ABOUT = {
     "restart_on": "Requirements that trigger this node when they change.",
     "tags": "Names for `--tags`, and for references.",
     "protect": "`true`: no run removes this resource.",
+    "allow_lockout": "`true`: the node may take away the login that statecfg itself uses.",
     "when_host": "A condition, or a list of them, which the host checks at the node's turn. If one is false, the node "
     "does nothing there.",
     "for_each_host": "A list that the host makes at the node's turn, such as `{glob: /etc/app/*.conf}`. The node is "
@@ -209,6 +210,7 @@ def _options() -> Properties:
         "restart_on": {"anyOf": [{"$ref": "#/definitions/names"}]},
         "tags": one_or_more({"type": "string"}),
         "protect": in_yaml({"type": "boolean"}, "true or false"),
+        "allow_lockout": in_yaml({"type": "boolean"}, "true or false"),
         "when_host": {"anyOf": [{"$ref": "#/definitions/conditions"}]},
         "for_each_host": {"anyOf": [{"$ref": "#/definitions/items"}]},
     }

@@ -120,6 +120,7 @@ class _Relay:
             connection.close()
             return
         about = {"peer": connection.peer, "address": connection.address, "warnings": list(connection.warnings)}
+        about["login"] = list(connection.login)
         _tell(self.channel, number, {"is": "connected", **about})
 
     def _close(self, number: int) -> None:

@@ -65,9 +65,9 @@ class EngineWorker:
         number, answer = self.ask(target.name, question, "connected")
         try:
             texts = tuple(str(text) for text in field(answer, "warnings", list))
-            return RemoteConnection(
-                self, number, target.name, field(answer, "peer", str), field(answer, "address", str), texts
-            )
+            user, key = map(str, [*field(answer, "login", list), "", ""][:2])
+            peer, address = field(answer, "peer", str), field(answer, "address", str)
+            return RemoteConnection(self, number, target.name, peer, address, texts, (user, key))
         except ChannelEnded as problem:
             self.end(str(problem))
             raise self.lost(target.name) from problem
@@ -170,10 +170,17 @@ class RemoteConnection:
     """A connection that a worker holds; see `statecfg.transport.HostConnection`."""
 
     def __init__(
-        self, worker: EngineWorker, number: int, host: str, peer: str, address: str, warnings: tuple[str, ...]
+        self,
+        worker: EngineWorker,
+        number: int,
+        host: str,
+        peer: str,
+        address: str,
+        warnings: tuple[str, ...],
+        login: tuple[str, str],
     ) -> None:
         self.worker, self.number = worker, number
-        self.host, self.peer, self.address, self.warnings = host, peer, address, warnings
+        self.host, self.peer, self.address, self.warnings, self.login = host, peer, address, warnings, login
         self.closing = threading.Lock()
 
     def open(self, command: Sequence[str]) -> RemoteStream:

@@ -260,9 +260,10 @@ class _Declaration:
                 options["tags"] = pvector(tags)
             else:
                 self.wrong("SC0201", f"`tags` of {self.name}: expected names, got {show(tags)}", "", "tags")
-        if options.get("protect") not in (None, True, False, WRONG):
-            got = show(options.pop("protect"))
-            self.wrong("SC0201", f"`protect` of {self.name}: expected true or false, got {got}", "", "protect")
+        for option in ("protect", "allow_lockout"):
+            if options.get(option) not in (None, True, False, WRONG):
+                got = show(options.pop(option))
+                self.wrong("SC0201", f"`{option}` of {self.name}: expected true or false, got {got}", "", option)
         for option in ("when_host", host_items.OPTION):
             if options.get(option) not in (None, WRONG):
                 self._check_on_host(option, options)

@@ -13,7 +13,8 @@ from statecfg.graph.nodes import Node, RoleUse
 from statecfg.problems import Problem, SourceLocation, problem
 from statecfg.remote.graph.wrong_values import show
 
-UNITED = ("tags", "protect")  # the options of several declarations that are combined; other options must be equal
+FLAGS = ("protect", "allow_lockout")
+UNITED = ("tags", *FLAGS)  # the options of several declarations that are combined; other options must be equal
 MAX_COMPARED = 3  # differing attributes that a message lists with their values
 MAX_VALUE = 40  # characters; a message names an attribute with a longer value without the value
 
@@ -62,8 +63,9 @@ def _united(nodes: Sequence[Node]) -> Node:
     tags = _vector(nodes, lambda node: node.options.get("tags") or ())
     if tags:
         options = options.set("tags", tags)
-    if any(node.options.get("protect") for node in nodes):
-        options = options.set("protect", True)
+    for option in FLAGS:
+        if any(node.options.get(option) for node in nodes):
+            options = options.set(option, True)
     return first.replace(
         requires=_vector(nodes, lambda node: node.requires),
         triggers=_vector(nodes, lambda node: node.triggers),
@@ -114,7 +116,7 @@ def _united_in(node: Node) -> Iterable[Iterable[str]]:
     yield (f"requires {name}" for name in node.requires)
     yield (f"triggers {name}" for name in node.triggers)
     yield (f"tags {name}" for name in node.options.get("tags") or ())
-    yield ("protect",) if node.options.get("protect") else ()
+    yield (option for option in FLAGS if node.options.get(option))
 
 
 def duplicates(nodes: Iterable[Node]) -> list[Problem]:

@@ -199,6 +199,7 @@ def json_schema(node_type: NodeType[...]) -> JsonSchema:
         "restart_on": names,
         "tags": names,
         "protect": {"type": "boolean"},
+        "allow_lockout": {"type": "boolean"},
         "when_host": {"type": ["object", "array"]},
         "for_each_host": {"type": "object"},
     }

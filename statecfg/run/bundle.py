@@ -32,6 +32,8 @@ LEVEL = 9  # of compression: 0.1 % smaller than level 7, and takes 30 % longer. 
 _BOOTSTRAP = Path(statecfg.__file__).parent / "remote" / "bootstrap.py"
 # A host tries these in this order. A Python that is too old exits with status 96, and the host tries the next one.
 PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 7, -1)), "/usr/libexec/platform-python")
+# Paths on which logins may depend.
+LOGINS = ("/home/", "/root", "/etc/sudoers", "/etc/passwd", "/etc/shadow", "/etc/group", "/etc/shells", "/etc/ssh/")
 _LAUNCH = (
     'b=$1; shift; for p in "$@"; do command -v "$p" >/dev/null 2>&1 || continue; f="$f $p";'
     ' "$p" -I -S -X utf8 -c "$b"; r=$?; [ $r = 96 ] || exit $r; done;'
@@ -100,10 +102,19 @@ def parts(
         "secrets": secrets or generates,
         "commands": any(node["type"] == "command" and _is_rare(node) for layer in layers for node in layer),
         "modes": any(isinstance(node.get("attrs", {}).get("mode"), str) for layer in layers for node in layer),
+        "account": order.get("prune") or any(_may_lock_out(node) for layer in layers for node in layer),
         "exclusions": any(node.get("attrs", {}).get("exclude") for layer in layers for node in layer),
         **dict.fromkeys(host_modules.parts_of_types(frozenset(REGISTRY[name].module for name in types)), True),
     }
     return {part.sha256: part for part in (_part(name) for name in needed if needed[name])}
+
+
+def _may_lock_out(node: Mapping[str, Any]) -> bool:
+    """Return whether a node may take away a login, because of its type (`NodeType.logins`) or its path."""
+    node_type, path = REGISTRY.get(node["type"]), node.get("attrs", {}).get("path")
+    if node_type is not None and "logins" in node_type.methods:
+        return True
+    return isinstance(path, str) and (path.startswith(LOGINS) or "/.ssh" in path)
 
 
 def _is_rare(command: Mapping[str, Any]) -> bool:

@@ -26,6 +26,8 @@ MANAGERS = (
     "apt", "apt_upgrade", "dnf", "dnf_program", "dnf_upgrade", "dpkg", "package_steps", "pacman", "pacman_database",
     "pacman_steps", "pacman_upgrade", "rpm_needs", "zypper", "zypper_program", "zypper_upgrade",
 )  # fmt: skip
+# What checks that the login of statecfg stays possible.
+ACCOUNT = "statecfg.resources.shared.own_login"
 # Code that only some hosts need: part of the bundle → modules and packages.
 PARTS = {
     "facts": ("statecfg.remote.facts",),
@@ -41,6 +43,7 @@ PARTS = {
     "secrets": ("statecfg.remote.machine.redact", "statecfg.remote.machine.fixed_text"),
     "commands": ("statecfg.resources.shared.command_attempts",),
     "modes": ("statecfg.remote.graph.symbolic_modes",),
+    "account": (ACCOUNT,),
     "exclusions": ("statecfg.resources.shared.exclusions",),
     "services": ("statecfg.resources.shared.init_scripts",),
     "managers": tuple(f"statecfg.resources.shared.{name}" for name in MANAGERS),

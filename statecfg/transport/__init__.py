@@ -80,11 +80,13 @@ class HostConnection(Protocol):
 
     :ivar peer: the host key that the host proved to have; "local" for this machine
     :ivar address: the address that was reached
+    :ivar login: the user who logged in over SSH, and the public key that the host accepted; "" without SSH
     :ivar warnings: the user's settings that were ignored
     """
 
     peer: str
     address: str
+    login: tuple[str, str]
     warnings: tuple[str, ...]
 
     def open(self, command: Sequence[str]) -> Stream:

@@ -35,6 +35,7 @@ class LocalConnection:
         self.warnings: tuple[str, ...] = ()
         self.peer = "local"
         self.address = "127.0.0.1"
+        self.login = ("", "")
         self.streams: list[LocalStream] = []
 
     def open(self, command: Sequence[str]) -> LocalStream:

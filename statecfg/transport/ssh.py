@@ -100,6 +100,7 @@ class Transport(paramiko.Transport):
     def __init__(self, sock: socket.socket | paramiko.Channel) -> None:
         super().__init__(sock, packetizer_class=LimitedPacketizer)
         self._ended_channels: set[int] = set()
+        self.used = ("", "")  # the user who logged in, and the public key
 
     def order_host_keys(self, first: list[str]) -> None:
         """Request these host key algorithms first. Algorithms that we don't offer are ignored."""

@@ -56,6 +56,7 @@ class SshConnection:
         self.peer = peer
         self.address = address
         self.transport = transport
+        self.login = transport.used
         self.way = way
         self.channel_timeout = timeout
         self.warnings = warnings

@@ -31,6 +31,7 @@ def login(hop: Hop, settings: SshSettings, transport: Transport) -> None:
                 raise AuthenticationFailed(hop.name, f"no answer to the login within {settings.auth_timeout:g} s")
             if transport.is_authenticated():
                 transport.packetizer.logged_in()
+                transport.used = (hop.user, f"{key.get_name()} {key.get_base64()}")
                 return
             reason = transport.get_exception()
             stop = isinstance(reason, (paramiko.BadAuthenticationType, paramiko.ssh_exception.PartialAuthentication))

@@ -213,6 +213,10 @@ class NodeType(Generic[P]):
         """
         return self._register("guard", function)
 
+    def logins(self) -> None:
+        """Declare that the nodes can take away logins. Then a run over SSH checks in the plan that its own stays."""
+        self.methods["logins"] = NodeType.logins
+
     def effect(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register how to find out whether the system uses what a node defines: `f(node, world[, nodes]) -> text`.
 
@@ -332,7 +336,9 @@ else:
         )
 
 
-OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "tags", "protect", "when_host", "for_each_host")
+OPTIONS: Tuple[str, ...] = (
+    *("provides", "requires", "restart_on", "tags", "protect", "allow_lockout", "when_host", "for_each_host"),
+)
 
 
 class Facet:

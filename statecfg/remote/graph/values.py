@@ -79,6 +79,7 @@ class NodeOptions(TypedDict, total=False):
     restart_on: Sequence[Any]
     tags: Sequence[str]
     protect: bool
+    allow_lockout: bool
     when_host: "HostCondition | Sequence[HostCondition]"
     for_each_host: "HostList"
 

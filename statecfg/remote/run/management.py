@@ -58,6 +58,7 @@ class Management:
     """
 
     planner = Planner
+    account: Any = None  # what checks that the login of statecfg stays possible
 
     def __init__(self, state_dir: str, order: Order, warnings: List[str]) -> None:
         self.order, self.warnings, self.refusal = order, warnings, ""
@@ -219,6 +220,7 @@ class Management:
     def new_planner(self, facets: Facets) -> Planner:
         """Return a planner for this host as it is now."""
         planner = self.planner(REGISTRY, Planned(RealMachine(facets)), causes(self.recorded.debts))
+        planner.account = self.account
         if self.orphans is not None:
             planner.managed = frozenset(self.orphans.managed)
             planner.machine.elsewhere = self.orphans.elsewhere
@@ -242,9 +244,7 @@ class Management:
 
             resources = dict(self.recorded.resources)
             resources.update((orphan.provides, orphan.resource) for orphan in self.all_orphans())
-            tracked = {
-                name: lifecycle.Tracked(name, resource.state, resource.owing) for name, resource in resources.items()
-            }
+            tracked = {name: lifecycle.Tracked(name, was.state, was.owing) for name, was in resources.items()}
             for name, resource in self.orphans.renamed.items() if self.orphans is not None else ():
                 # It becomes managed under its new name.
                 tracked[name] = lifecycle.Tracked(name, "", resource.owing)

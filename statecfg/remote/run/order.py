@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _REQUIRED = {"run", "mode", "who", "playbook", "types"}
 _DEFAULTS = {
     **dict.fromkeys(("keep_going", "expect", "asks", "login", "prune", "partial", "verify_content", "yes"), False),
-    **{key: {} for key in ("secrets", "node", "policy", "history", "units", "facts", "resume", "restarts")},
+    **{key: {} for key in ("secrets", "node", "policy", "history", "units", "facts", "resume", "account", "restarts")},
     **dict.fromkeys(("hooks", "differs", "parts"), ()),
     "lock_timeout": 0.0,
     "ledger": "",
@@ -38,6 +38,7 @@ class Order:
     :ivar expect: the controller sends the fingerprints of a saved plan
     :ivar asks: the user sees the plan before it is applied
     :ivar login: the controller can try a new login
+    :ivar account: the login that must stay possible: `user`, `key`, `become`, and `module`, which checks that
     :ivar prune: remove orphans
     :ivar partial: the playbook defines more resources than the controller sent
     :ivar restarts: node of the playbook that the controller did not send → the sent nodes to whose change it reacts
@@ -67,6 +68,7 @@ class Order:
         expect: bool
         asks: bool
         login: bool
+        account: Mapping[str, Any]
         prune: bool
         partial: bool
         restarts: Mapping[str, List[str]]

@@ -53,6 +53,7 @@ class Planner:
         # Node → the acting nodes that it depends on. Only these can make a value unknown to it.
         self.acting: Dict[str, AbstractSet[str]] = {}
         self.current = Plan()
+        self.account: Any = None  # checks that the login of statecfg stays possible
 
     def plan(
         self,
@@ -91,6 +92,8 @@ class Planner:
             from statecfg.remote.run.effects import confirm
 
             confirm(self.types, self.machine, plan, self.acting, missing)
+        if self.account is not None:
+            self.account.confirm(plan, self.machine)
         kept_steps: Dict[str, Step] = {}
         self.removals = {node.provides: node for layer in to_keep for node in layer}
         kept = (node.resource.definition.identities for layer in to_keep for node in layer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -187,6 +188,7 @@ class HostDriver:
             self.report["peer"], self.address = connection.peer, connection.address
             if other_key(request.peer, connection.peer):
                 raise OtherHost
+            self.session.request = replace(request, login=connection.login)
             if not again:
                 self.emit(RunEvent.CONNECTED, {"peer": connection.peer})
                 for text in connection.warnings:

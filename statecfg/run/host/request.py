@@ -12,6 +12,7 @@ from statecfg.playbook.packed import longest
 from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.wire import frames as wire
+from statecfg.run import host_modules
 from statecfg.run.bundle import Bundle, Part
 from statecfg.run.host.new_login import by_ssh
 from statecfg.run.host.outgoing import plain
@@ -50,6 +51,7 @@ class HostRequest:
     :param facts: the facts that the host collects before it gets its definition, in the form that it receives; None if
         the definition needs none
     :param first_parts: the parts of the executor that the host needs before it gets the nodes
+    :param login: see `HostConnection`
     """
 
     host: Host
@@ -63,6 +65,7 @@ class HostRequest:
     peer: str = ""
     facts: Mapping[str, Any] | None = None
     first_parts: Sequence[Part] = ()
+    login: tuple[str, str] = ("", "")
 
     def resuming(self, boot: str, bundle: Bundle) -> HostRequest:
         """Return the request that continues the run after the host rebooted.
@@ -96,6 +99,14 @@ class HostRequest:
         if password is None and login.become_password is not None:
             password = login.become_password.reveal()
         return Become(login.become, login.become_user, None if login.become == "doas" else password)
+
+    @property
+    def account(self) -> Mapping[str, Any]:
+        """The login that the host must keep: user, public key, how the run becomes another user, and who checks it."""
+        user, key = self.login
+        become = self.become
+        how = [become.method, become.user, become.password is not None] if become is not None else []
+        return {"user": user, "key": key, "become": how, "module": host_modules.ACCOUNT}
 
     @property
     def has_units(self) -> bool:
@@ -134,6 +145,7 @@ class HostRequest:
                 "expect": self.expect is not None,
                 "asks": self.asks,
                 "login": by_ssh(self.target),
+                **({"account": self.account} if self.login[0] else {}),
                 **({"facts": self.facts} if self.facts is not None else {}),
                 "parts": [part.sha256 for part in self.first_parts],
                 **self.more,

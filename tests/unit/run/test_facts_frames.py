@@ -71,7 +71,7 @@ def test_the_definition_follows_the_facts_with_new_node_types(case: Case) -> Non
     begin = headers[1]
     assert set(begin["types"]) == {"file", "group"}
     assert (begin["prune"], begin["differs"], begin["secrets"]) == (True, ["fact cpus: changed"], {})
-    (part,) = begin["parts"]
+    part, _ = begin["parts"]  # the node types, and the check that the login stays possible
     assert part in case.session.supplies.parts
     assert case.session.state is SessionState.PLANNING
 
@@ -85,7 +85,7 @@ def test_a_session_that_sends_new_node_types_accesses_no_files(case: Case) -> No
     with no_files():
         assert case.hear(HELLO, TOLD) == [actions.TellFacts(VALUES, {})]
         _, begin = sent(case.session.define(whole, [], code))
-        assert len(begin["parts"]) == 2  # the node types, and the code for the symbolic mode
+        assert len(begin["parts"]) == 3  # the node types, the symbolic mode, and the check of the login
         for part in begin["parts"]:
             (send,) = case.hear({"type": "need", "bundle": part})
             assert isinstance(send, actions.Send) and list(send.pieces)
@@ -98,7 +98,7 @@ def test_a_session_that_sends_new_node_types_accesses_no_files(case: Case) -> No
 
 def test_no_part_follows_if_the_host_has_all_node_types(case: Case) -> None:
     case.hear(HELLO, TOLD)
-    assert case.define(definition(file("/etc/a", content="x")))[-1]["parts"] == []
+    assert len(case.define(definition(file("/etc/a", content="x")))[-1]["parts"]) == 1  # the check of the login
 
 
 def test_a_host_can_be_asked_for_more_facts(case: Case) -> None:

@@ -1,0 +1,86 @@
+"""The login of statecfg itself: plans that would take it away fail, and what breaks it nevertheless is restored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.host.resources.test_text_edits import Site, nodes
+from tests.lab import Host
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+USER = "worker"
+HOME = f"/home/{USER}"
+KEYS = f"{HOME}/.ssh/authorized_keys"
+
+
+@pytest.fixture
+def site(light_host: Host, tmp_path: Path) -> Iterator[Site]:
+    """Give a project whose user logs in with a key and becomes root with sudo."""
+    key = light_host.identity.with_suffix(".pub").read_text()
+    light_host.run(["sh", "-c", f"id {USER} 2>/dev/null || useradd -m -s /bin/sh {USER}"])
+    light_host.run(["install", "-d", "-o", USER, "-g", USER, "-m", "0700", f"{HOME}/.ssh"])
+    light_host.write(KEYS, key)
+    light_host.run(["chown", f"{USER}:{USER}", KEYS])
+    light_host.run(["chmod", "0755", HOME])
+    light_host.run(["usermod", "-s", "/bin/sh", "-e", "", USER])
+    light_host.write("/etc/sudoers.d/worker", f"{USER} ALL=(ALL) NOPASSWD: ALL\n", 0o440)
+    found = Site(light_host, tmp_path, "/srv")
+    found.options = [*found.options, "--user", USER, "--become"]
+    yield found
+    light_host.run(["rm", "-f", "/etc/sudoers.d/worker"])
+
+
+LOCKED_OUT = {
+    "keys": (f"authorized_key: all, user: {USER}, all_keys: ['{KEY} ann']", "sshd would no longer find its key"),
+    "file": (f'file: {KEYS}, content: "{KEY} ann\\n"', "sshd would no longer find its key"),
+    "removed": (f"file: {KEYS}, absent: true", "sshd would no longer find its key"),
+    "nologin": (f"user: {USER}, shell: /usr/sbin/nologin", "/usr/sbin/nologin is no login shell"),
+    "expired": (f"password_aging: {USER}, expires: '2020-01-01'", "the account has expired on 2020-01-01"),
+    "home": (f"directory: {HOME}, mode: '0777'", f"group or others may write {HOME}, mode 0777 (StrictModes)"),
+    "sudo gone": (f"sudoers: {USER}, absent: true", f"sudo would not allow {USER} to become root"),
+    "sudo less": (
+        f"sudoers: {USER}, users: [{USER}], commands: [/usr/bin/id], password: false",
+        f"sudo would not allow {USER} to become root",
+    ),
+    "sudo asks": (f"sudoers: {USER}, users: [{USER}], commands: [ALL]", f"sudo would ask {USER} for a password"),
+    "gone": (f"user: {USER}, absent: true", f"the user {USER} would not exist"),
+}
+
+
+@pytest.mark.parametrize("case", LOCKED_OUT)
+def test_a_plan_that_would_lock_out_fails(site: Site, case: str) -> None:
+    node, reason = LOCKED_OUT[case]
+    for verb in ("plan", "apply"):
+        (found,) = nodes(site.report(verb, f"  - {{{node}}}\n", code=1)).values()
+        assert found["outcome"] == "failed" and reason in found["reason"]
+        assert f"statecfg logs in as {USER}" in found["reason"] and "allow_lockout: true" in found["reason"]
+    (found,) = nodes(site.report("plan", f"  - {{{node}, allow_lockout: true}}\n")).values()
+    assert found["outcome"] == "changed"
+    assert site.host.read(KEYS) == site.host.identity.with_suffix(".pub").read_text()
+
+
+def test_what_keeps_the_login_is_applied(site: Site) -> None:
+    key = site.host.identity.with_suffix(".pub").read_text().strip()
+    site.come_true(
+        f"  - {{authorized_key: all, user: {USER}, all_keys: ['{KEY} ann', '{key}']}}\n"
+        f"  - {{user: {USER}, comment: A worker}}\n"
+        f"  - {{sudoers: {USER}, users: [{USER}], commands: [ALL], password: false}}\n"
+        f"  - {{directory: {HOME}, mode: '0750'}}\n"
+        f"  - {{password_aging: {USER}, expires: '2199-01-01'}}\n"
+    )
+
+
+def test_what_breaks_the_login_nevertheless_is_restored(site: Site) -> None:
+    """A restriction by address can't be judged in the plan. The new login shows it, and the former line is back."""
+    key = site.host.identity.with_suffix(".pub").read_text()
+    restricted = """restrictions: ['from="192.0.2.1"']"""
+    text = f"  - {{authorized_key: own, user: {USER}, key: {' '.join(key.split()[:2])}, {restricted}}}\n"
+    (node,) = nodes(site.report("plan", text)).values()
+    assert node["outcome"] == "changed"
+    (node,) = nodes(site.report("apply", text, code=1)).values()
+    assert f"no new login after a change of the login of {USER}" in node["reason"]
+    assert "The previous state was restored, and a new login works" in node["reason"]
+    assert site.host.read(KEYS) == key
