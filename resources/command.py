@@ -125,4 +125,5 @@ command.identity([])  # a command of this name in another playbook is a differen
 command.validate(command_rules.check)
 command.to_wire(command_rules.with_script)
 command.produces(commands.stdout)
+command.drifts(commands.guarded)
 command.implemented_by(commands)

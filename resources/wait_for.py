@@ -82,4 +82,5 @@ def wait_for(
 wait_for.identity([])  # it manages nothing
 wait_for.validate(condition_rules.check)
 wait_for.check(conditions.waiting)
+wait_for.drifts(conditions.never)
 wait_for.undo(conditions.nothing)

@@ -67,6 +67,11 @@ def stdout(node: HostNode, world: World, said: dict[str, str]) -> str | None:
     return said.get("stdout")
 
 
+def guarded(attrs: records.Attrs) -> bool:
+    """Return whether the command has a guard, which shows whether its result is there."""
+    return any(attrs.get(name) is not None for name in ("creates", "removes", "unless", "onlyif"))
+
+
 def needed(node: HostNode, world: World) -> bool:
     """Return whether the command must run, because of a trigger or its guards."""
     attrs = node.attrs

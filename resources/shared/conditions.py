@@ -105,6 +105,11 @@ def described(attrs: records.Attrs) -> records.Fields:
     return {name: attrs[name] for name in names if attrs.get(name) not in (None, False) or name == "verify_certificate"}
 
 
+def never(attrs: records.Attrs) -> bool:
+    """Return False: nothing on the host says whether it waited."""
+    return False
+
+
 def nothing() -> list[Action]:
     """Return no actions for the undo: these nodes change nothing."""
     return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode, Unknown
 from statecfg.remote.graph.ops import op
@@ -73,6 +73,12 @@ def wanted(attrs: records.Attrs, world: World) -> str:
     raise CheckError(f"{attrs['repository']} has no branch or tag {version}")
 
 
+def brief(commit: str | None, version: str = "") -> str:
+    """Return a commit as reports show it, with the branch or tag that names it."""
+    name = f" ({version})" if version and not COMMIT.match(version) else ""
+    return f"{commit[:12]}{name}" if commit else version
+
+
 @op(name="clone")
 def clone(
     machine: Machine,
@@ -92,6 +98,7 @@ def clone(
     """
     if machine.apparent(path) is not None and machine.listdir(path):
         return error(f"{path} contains files by now")
+    machine.shows(path, "commit", None, brief(commit, version))
     result = machine.mkdir(path, 0o755, user)
     work = _Work(machine, path, user, ssh_key, timeout)
     if result["status"] == "ok":
@@ -112,11 +119,20 @@ def update(
     submodules: bool = False,
     timeout: float = 600.0,
     discard_changes: bool = False,
+    former: str | None = None,
+    former_repository: str | None = None,
 ) -> Result:
     """Get the new commits of a checkout, and check one out.
 
+    :param former: the commit that is checked out now
+    :param former_repository: the repository that the checkout comes from now, if it is another one
     :param discard_changes: overwrite local changes, and files in the way
     """
+    if former_repository is not None:
+        machine.shows(path, "repository", former_repository, repository)
+    if former == commit and submodules:
+        machine.shows(path, "submodules", "incomplete", "complete")
+    machine.shows(path, "commit", brief(former) or None, brief(commit, version))
     work = _Work(machine, path, user, ssh_key, timeout)
     result = work.run(["config", "remote.origin.url", repository])
     return result if result["status"] != "ok" else work.get(version, commit, depth, submodules, discard_changes)
@@ -199,7 +215,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> Action
         raise Unknown(cause, f"the commit of {attrs['version']} is")
     if (present.commit, present.url) != (commit, attrs["repository"]) or present.changes:
         _refuse_loss(present, attrs, commit)
-        return ActionSpec([_update(attrs, commit)])
+        return ActionSpec([_update(attrs, commit, present)])
     return _missing_submodules(present, attrs)
 
 
@@ -212,7 +228,7 @@ def _missing_submodules(present: Checkout, attrs: records.Attrs) -> ActionSpec:
         return ActionSpec()
     if not attrs.get("discard_changes"):
         _refuse(present.path, present.submodule_commits(), "push them or give them a branch")
-    return ActionSpec([_update(attrs, present.commit)])
+    return ActionSpec([_update(attrs, present.commit, present)])
 
 
 def _refuse_loss(present: Checkout, attrs: records.Attrs, commit: str) -> None:
@@ -243,13 +259,16 @@ def _refuse(path: str, commits: Sequence[str], help: str) -> None:
         raise CheckError(f"{text}; {help}, or discard_changes: true discards it")
 
 
-def _action(make: Callable[..., Action], attrs: records.Attrs, commit: str, **more: bool) -> Action:
+def _action(make: Callable[..., Action], attrs: records.Attrs, commit: str, **more: Any) -> Action:
     names = ("repository", "version", "user", "depth", "ssh_key", "submodules", "timeout")
     return make(attrs["path"], commit=commit, **{name: attrs.get(name) for name in names}, **more)
 
 
-def _update(attrs: records.Attrs, commit: str) -> Action:
-    return _action(update, attrs, commit, **({"discard_changes": True} if attrs.get("discard_changes") else {}))
+def _update(attrs: records.Attrs, commit: str, present: Checkout) -> Action:
+    more: dict[str, Any] = {"discard_changes": True} if attrs.get("discard_changes") else {}
+    if present.url != attrs["repository"]:
+        more["former_repository"] = present.url or None
+    return _action(update, attrs, commit, former=present.commit or None, **more)
 
 
 def _removal(attrs: records.Attrs, present: Checkout | None) -> ActionSpec:

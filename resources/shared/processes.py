@@ -169,7 +169,7 @@ def fields(
     }
 
 
-@facet("processes")
+@facet("processes", runtime=("pid", "started"))
 def processes(host: Any) -> dict[str, records.Fields]:
     """Load the recorded processes by the names of their nodes, and all running ones as `pid 123`."""
     loaded: dict[str, records.Fields] = {}

@@ -54,6 +54,8 @@ def create_pair(
             return written
         return machine.write(public(path), contents[1], mode=0o644, owner=owner, group=group)
 
+    tls.show_new(machine, path, f"a new {algorithm} key", mode, owner, group)
+    tls.show_new(machine, public(path), "its public key", 0o644, owner, group)
     # A plan runs nothing: it only knows that the content of the files is another one afterwards.
     return machine.run([*argv, "-f", path], {"files": [path, public(path)]}, first=perform)
 

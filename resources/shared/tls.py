@@ -50,6 +50,19 @@ def made(machine: Machine, argv: Sequence[str], config: str, path: str, **option
     return machine.run(argv, {"files": [path]}, first=perform)
 
 
+def show_new(machine: Machine, path: str, what: str, mode: int | None, owner: str | None, group: str | None) -> None:
+    """Show a file in the plan whose content only the host makes.
+
+    :param what: the content, in words
+    """
+    old = machine.apparent(path)
+    fields = {"kind": "file", "mode": None if mode is None else f"{mode:04o}", "owner": owner, "group": group}
+    for field, value in fields.items() if old is None else ():
+        if value is not None:
+            machine.shows(path, field, None, value)
+    machine.shows(path, "text", None if old is None else "another one", what)
+
+
 @op
 def create_key(
     machine: Machine,
@@ -66,6 +79,7 @@ def create_key(
         argv += ["-pkeyopt", "rsa_keygen_bits:%d" % (bits or 3072)]
     elif algorithm == "ec":
         argv += ["-pkeyopt", f"ec_paramgen_curve:{CURVES[bits or 256]}", "-pkeyopt", "ec_param_enc:named_curve"]
+    show_new(machine, path, f"a new {algorithm} key", mode, owner, group)
     return made(machine, argv, "", path, mode=mode, owner=owner, group=group)
 
 
@@ -90,6 +104,7 @@ def issue(
     :param authority: the certificate of the authority that signs it; None: its own key signs it
     """
     argv = ["openssl", "req", "-x509", "-new", "-key", key, "-days", str(days), "-sha256", "-config", "/dev/stdin"]
+    show_new(machine, path, f"a new certificate: {reason}", mode, owner, group)
     if authority is not None:
         argv += ["-CA", authority, "-CAkey", str(authority_key)]
     return made(machine, argv, config, path, mode=mode, owner=owner, group=group)

@@ -167,6 +167,17 @@ def preview(start: Path, chosen: Selection, store: str | None = None, services: 
     return make() if _has_http_hooks(project) else Later(make)
 
 
+def foreseen(start: Path, chosen: Selection, store: str | None) -> Preview | None:
+    """Return a preview that changes graphs as HTTP hooks would; None if the project has no such hooks."""
+    from statecfg.playbook import project as projects
+
+    if not _has_http_hooks(projects.find(start)):
+        return None
+    opened = preview(start, chosen, store)
+    assert not isinstance(opened, Later)
+    return opened
+
+
 def _has_http_hooks(project: Project) -> bool:
     """Return whether the project has HTTP hooks. They may change graphs, so the run needs them before it connects.
 

@@ -52,14 +52,15 @@ def command(playbook: str, out: str | None, store: str | None, **values: Any) ->
     if out and chosen.prune_hosts:
         raise click.UsageError("A saved plan can't contain --prune-hosts. Apply the playbook with --prune-hosts --yes.")
     with inputs.recording() if out else contextlib.nullcontext(inputs.Inputs()) as read:
-        work = session.prepare(Path(playbook), chosen, store=store)
+        foreseen = lifecycle.foreseen(Path(playbook), chosen, store)
+        work = session.prepare(Path(playbook), chosen, foreseen, store)
     if out and any(os.path.realpath(out) == os.path.realpath(path) for _, path, _ in read):
         detail = f"'{out}' is a file that the plan is made from, and would be overwritten."
         raise click.BadParameter(detail, param_hint="'-o' / '--out'")
     if chosen.prune_hosts:
         work = prune_hosts.planned(work, Path(playbook), store)
     store_identity = save_plan.store_of(work, store) if out and work.services else ""
-    hooks = lifecycle.preview(Path(playbook), chosen, store, bool(work.services))
+    hooks = foreseen or lifecycle.preview(Path(playbook), chosen, store, bool(work.services))
     finished = session.run(work, Mode.PLAN, how, output, events=hooks)
     if out:
         save_plan.save(Path(out), work, chosen, how, finished.report, read, store_identity)

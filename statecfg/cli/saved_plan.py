@@ -320,7 +320,7 @@ def _refusal(differs: Sequence[str], report: HostData, called: Sequence[Mapping[
     if hooks:
         names = ", ".join(hooks)
         host["error"]["detail"] = (
-            f"A plan does not call HTTP hooks. The answers of these hooks may differ from the plan: {names}."
+            f"The plan uses earlier answers of HTTP hooks. These hooks may answer differently now: {names}."
         )
     elif report["status"] == HostStatus.OK:
         host["error"]["detail"] = differences.BY_ITSELF

@@ -84,10 +84,12 @@ def choice(chosen: Selection) -> Choice:
     return Choice(inventory, chosen.limit, tags, extra, chosen.prune, given=frozenset(extra), known=known, keys=keys)
 
 
-def prepare(playbook: Path, chosen: Selection, events: Bus | Later | None = None, store: str | None = None) -> Work:
+def prepare(
+    playbook: Path, chosen: Selection, events: Bus | Preview | Later | None = None, store: str | None = None
+) -> Work:
     """Compile a playbook for all its hosts.
 
-    :param events: calls the HTTP hooks, which may change the graphs; None calls none
+    :param events: calls the HTTP hooks, which may change the graphs, or foresees their changes; None does neither
     :param store: the address of the store, which knows the units that a user added; None for the default
     :raises InvalidInput: with all mistakes
     :raises StoreError: the store can't be used

@@ -36,8 +36,10 @@ def command(playbook: str, store: str | None, **values: Any) -> int:
     from statecfg.cli import lifecycle, session, show
     from statecfg.views.verify import verify_lines
 
-    work = session.prepare(Path(playbook), chosen)
-    finished = session.run(work, Mode.VERIFY, how, output, events=lifecycle.preview(Path(playbook), chosen, store))
+    foreseen = lifecycle.foreseen(Path(playbook), chosen, store)
+    work = session.prepare(Path(playbook), chosen, foreseen)
+    hooks = foreseen or lifecycle.preview(Path(playbook), chosen, store)
+    finished = session.run(work, Mode.VERIFY, how, output, events=hooks)
     code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
     with output_files.telling(code):
         show.report(finished.report, verify_lines(finished.report, session.detail(output)), output)

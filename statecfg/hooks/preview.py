@@ -20,6 +20,7 @@ from statecfg.units import in_run
 if TYPE_CHECKING:
     from statecfg.hooks.around import WireHook
     from statecfg.hooks.http.asking import HookCall
+    from statecfg.hooks.http.foreseen import Foreseen
     from statecfg.hooks.registration.model import Registration
     from statecfg.playbook.inventory import Inventory
     from statecfg.playbook.project import Project
@@ -57,7 +58,13 @@ class Preview:
                 stored = hooks.registrations(hook.name for hook in declared)
                 self.ledgers.update(hosts.lineages(store, playbook))
         self.hooks = merged(declared, stored, self.types)
-        self.http = [hook for hook in declared if hook.protocol == "http"]
+        http = [hook for hook in declared if hook.http is not None]
+        # It shows what the services would answer, as far as that is known.
+        self.reconciler: Foreseen | None = None
+        if http:
+            from statecfg.hooks.http.foreseen import Foreseen  # most projects have no HTTP hooks
+
+            self.reconciler = Foreseen(http, self._within, inventory, self._opened if self.there else None)
 
     def of_host(self, host: str) -> list[WireHook]:
         """Return the hooks around resources of a host, as the executor reads them."""
@@ -88,13 +95,11 @@ class Preview:
 
     def at_once(self, host: str) -> tuple[str, list[HookCall]]:
         """Return the key of the report, and the hooks that a run would call for the host as a whole."""
-        return "hooks", [
-            {"hook": hook.name, "event": ResourceEvent.PRE_RECONCILE, "name": "", "where": "controller"}
-            for hook in self.http
-            if hook.http is not None
-            and ResourceEvent.PRE_RECONCILE in hook.http.capabilities
-            and self._within(hook, host)
-        ]
+        if self.reconciler is None or host in self.reconciler.calls:
+            return "hooks", self.reconciler.calls[host] if self.reconciler is not None else []
+        event, where = ResourceEvent.PRE_RECONCILE, "controller"
+        names = self.reconciler.concerns(host)
+        return "hooks", [{"hook": name, "event": event, "name": "", "where": where} for name in names]
 
     def waits_for_hooks(self, host: str) -> bool:
         """Return False: no hook was called."""

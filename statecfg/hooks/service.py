@@ -62,12 +62,15 @@ class HookRequest:
     :param form_factor: the kind of the children
     :param object: the reconciled object; only changes of its `status` count
     :param children: the desired objects by key; none may be removed. Empty in the phase finalize
+    :param dry_run: a plan asks: answer as always, and change nothing. Only services with the capability `dry-run` are
+        asked
     """
 
     phase: str
     form_factor: str
     object: dict[str, Any]
     children: dict[str, dict[str, Any]] = field(default_factory=dict)
+    dry_run: bool = False
 
     @property
     def status(self) -> dict[str, Any]:
@@ -211,7 +214,8 @@ def _read(body: bytes) -> HookRequest:
     children = content.get("children") or {}
     if not isinstance(object, dict) or not isinstance(children, dict):
         raise ValueError("`object` and `children` must be JSON objects")
-    return HookRequest(str(content.get("phase", "")), str(name or ""), object, children)
+    dry_run = content.get("dryRun") is True
+    return HookRequest(str(content.get("phase", "")), str(name or ""), object, children, dry_run)
 
 
 class _Answering(BaseHTTPRequestHandler):

@@ -15,8 +15,8 @@ from statecfg.remote.ledger.journal import Journal
 from statecfg.remote.ledger.lock import Lock
 from statecfg.remote.ledger.records import contents
 from statecfg.remote.machine.real import Facets, RealMachine
-from statecfg.remote.run.left_out import foreseen
-from statecfg.remote.run.management import Management, causes
+from statecfg.remote.run.left_out import causes, foreseen
+from statecfg.remote.run.management import Management
 from statecfg.remote.run.order import Order
 from statecfg.remote.run.report import differing, fingerprints, portions, summary
 from statecfg.remote.wire.channel import Channel

@@ -345,6 +345,8 @@ def _reshaped(
             if one.graph is not None and one.graph is not one.evaluated.graph:
                 definition = evaluation.definition(one.host, one.graph, one.evaluated, project, one.reading)
                 kept[name] = replace(kept[name], definition=definition)
+        if name in reshape.unsure:
+            kept[name] = replace(kept[name], prune=False)
         # The graph was valid before the hooks changed it.
         context = f" (on {name}, after these hooks changed it: {', '.join(reshape.concerns(name))})"
         report(*(replace(item, detail=item.detail + context) for item in problems))

@@ -39,6 +39,8 @@ class ResourceHook(TypedDict):
     error: NotRequired[str]
     severity: NotRequired[str]
     entry: NotRequired[Any]
+    answer: NotRequired[str]
+    at: NotRequired[float]
 
 
 class UnitHook(TypedDict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -20,6 +20,10 @@ AT_ONCE = 16  # maximum number of hosts whose hooks are called concurrently
 
 class Reshape(Protocol):
     """The interface that may change the graphs of hosts before compilation, such as HTTP hooks (`hooks.reconcile`)."""
+
+    @property
+    def unsure(self) -> Collection[str]:
+        """Names of hosts on which nothing may be pruned, because it is unknown what hooks would have added."""
 
     def concerns(self, host: str) -> Sequence[str]:
         """Return the names of the hooks that may change the graph of a host."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from statecfg.store.connection import Connection
 
-SCHEMA = 5
+SCHEMA = 6
 
 # Version → existing table → the statements that change it; both databases must accept them. A new table has its version
 # in its `info` (`info={"since": 2}`) and is created in its current form.

@@ -256,6 +256,18 @@ requeue = Table(
     Column("error", Text, nullable=False),
 )
 
+# The last answer of an HTTP hook to `pre-reconcile`. `sent` has the children that it received, `children` its answer.
+hook_answer = Table(
+    "hook_answer",
+    metadata,
+    Column("object", ForeignKey("object.id", ondelete="CASCADE"), primary_key=True),
+    Column("hook", String(250), primary_key=True),
+    Column("at", Double, nullable=False),
+    Column("sent", Json, nullable=False),
+    Column("children", Json, nullable=False),
+    info={"since": 6},
+)
+
 store_identity = Table(
     "store_identity",
     metadata,

@@ -11,7 +11,7 @@ from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import change_lines
 from statecfg.views.lines import BLANK, Line, Span, Style, make
 from statecfg.views.plan import BRIEF, Detail, action_text, left_lines, leftovers, reasons, removal_word, where
-from statecfg.views.tally import Effect, Fate, count, fates, fold, names, nodes, plural, touched, unresolved
+from statecfg.views.tally import Effect, Fate, count, done_word, fates, fold, names, nodes, plural, touched, unresolved
 
 LOG_LINES = 12
 _SIGNS: dict[str, tuple[str, Style]] = {
@@ -23,7 +23,6 @@ _SIGNS: dict[str, tuple[str, Style]] = {
 }
 
 
-_DONE = {"add": "added", "change": "changed", "destroy": "destroyed", "replace": "replaced"}
 # Status of a hook → sign, style, and its meaning for the run.
 HOOK_ENDS: dict[str, tuple[str, Style, str]] = {
     HookStatus.OK: ("✓", "dim", "done"),
@@ -174,7 +173,7 @@ def _fired(host: HostData, detail: Detail) -> Iterator[Line]:
 def _node(fate: Fate, detail: Detail) -> Iterator[Line]:
     node = fate.node
     sign, style = _SIGNS.get(node["outcome"], ("?", "unknown")) if fate.effect != "excluded" else ("·", "skip")
-    effect = removal_word(node, fate.effect) if fate.is_removal else _DONE.get(fate.effect)
+    effect = removal_word(node, fate.effect) if fate.is_removal else done_word(node, fate.effect)
     right = node.get("position") or "" if node["outcome"] != Outcome.CHANGED else ""
     unsure = unresolved(node) if node["outcome"] != Outcome.CHANGED else ""
     state: Span = (f"  {unsure}", "unknown") if unsure else ("", "")

@@ -202,9 +202,21 @@ def hooks_by_event(host: HostData) -> dict[tuple[str, str, str], list[str]]:
     """Return (hook, event, where it runs) → the names of the resources for which it would be called."""
     events: dict[tuple[str, str, str], list[str]] = {}
     for call in host.get("hooks") or []:
-        key = str(call["hook"]), str(call["event"]), where(call)
+        key = str(call["hook"]), str(call["event"]), where(call) + _answer(call)
         events.setdefault(key, []).append(str(call["name"] or "the playbook"))
     return events
+
+
+def _answer(call: Mapping[str, Any]) -> str:
+    """Return which answer of an HTTP hook a plan uses, in words, with a comma before them; "" for another hook."""
+    if call.get("answer") == "last":
+        return f"; this plan uses its last answer, of {host_lines.moment(call.get('at'))}"
+    texts = {
+        "dry-run": "; this plan uses its answer to a dry run",
+        "unknown": "; its answer is unknown, because it has not been called yet",
+        "failed": "; its last answer does not fit this definition",
+    }
+    return texts.get(str(call.get("answer")), "")
 
 
 def where(hook: Mapping[str, Any]) -> str:

@@ -45,7 +45,8 @@ def effect_of(node: Node) -> Effect:
             Outcome.SKIPPED: Outcome.SKIPPED,
         }
         return stopped.get(outcome, Outcome.UNKNOWN)
-    return of_changes(node.get("changes") or [])
+    effect = of_changes(node.get("changes") or [])
+    return "change" if effect == "destroy" and node.get("kept") else effect
 
 
 def of_changes(changes: Iterable[Change]) -> Effect:
@@ -58,6 +59,19 @@ def of_changes(changes: Iterable[Change]) -> Effect:
     if seen and all(removed for _, removed, _ in seen):
         return "destroy"
     return "change"
+
+
+def done_word(node: Node, effect: Effect) -> str:
+    """Return in a word what an apply did with a node, "" for a node that did not change anything."""
+    ops = {str(action["op"]) for action in node.get("actions") or ()}
+    if effect == "change" and not node.get("changes") and ops:
+        if node.get("shutdown_first") or ops <= {"restart"}:
+            return "restarted"
+        return "reloaded" if ops <= {"reload"} else "run" if ops <= {"run"} else _DONE[effect]
+    return _DONE.get(effect, "")
+
+
+_DONE: dict[Effect, str] = {"add": "added", "change": "changed", "destroy": "destroyed", "replace": "replaced"}
 
 
 def removal(node: Node) -> Effect:

@@ -25,6 +25,7 @@ from statecfg.store.objects import Reconciled
 
 SLOT = 0.34  # seconds: the first wait between two attempts; each further wait is twice as long
 LONGEST_WAIT = 30.0
+NO_MESSAGE = "the hook gave no message"
 
 
 class HookCall(TypedDict):
@@ -34,6 +35,8 @@ class HookCall(TypedDict):
     event: str
     name: str | None
     where: str
+    answer: NotRequired[str]
+    at: NotRequired[float]
 
 
 class Fired(HookCall):
@@ -104,7 +107,7 @@ class Asking:
         if error is None:
             self.log(hook, phase, object, HookStatus.OK)
             return
-        message = error.message or "the hook gave no message"
+        message = error.message or NO_MESSAGE
         continues = error.proceed or RULES[hook.on_failure].continues
         again = None
         if not error.proceed and not error.permanent:

@@ -46,6 +46,7 @@ class RequestBody(TypedDict):
     object: Mapping[str, Any]
     phase: str
     children: NotRequired[Mapping[str, Any]]
+    dryRun: NotRequired[bool]
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,19 @@ class Reply:
     error: Failure | None = None
 
 
-def request(form_factor: str, phase: str, object: Mapping[str, Any], children: Mapping[str, Any] | None) -> bytes:
+def request(
+    form_factor: str,
+    phase: str,
+    object: Mapping[str, Any],
+    children: Mapping[str, Any] | None,
+    dry_run: bool = False,
+) -> bytes:
     """Return the body of a request. `children` are omitted if there are none, and in the phase finalize."""
     body: RequestBody = {"formFactor": {"name": form_factor}, "object": object, "phase": phase}
     if children and phase == PRE_RECONCILE:
         body["children"] = children
+    if dry_run:
+        body["dryRun"] = True
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
@@ -103,11 +112,19 @@ def call(
     :param children: the desired nodes by key
     :param key: the same for each attempt of one event, so that the service can recognize it (`Idempotency-Key`)
     """
+    return sent(url, seconds, request(form_factor, phase, object, children), phase, key)
+
+
+def sent(url: str, seconds: float, body: bytes, phase: str, key: str = "") -> Reply:
+    """Send a request once and return the reply; see `call`.
+
+    :param body: the request
+    """
     headers = {"Content-Type": "application/json; charset=UTF-8"}
     if key:
         headers["Idempotency-Key"] = key
     try:
-        answer = exchange(url, request(form_factor, phase, object, children), headers, seconds, (MAX_REPLY, MAX_ERROR))
+        answer = exchange(url, body, headers, seconds, (MAX_REPLY, MAX_ERROR))
     except Unanswered as error:
         # The service may never have existed, and Scoby does not retry either.
         return Reply(error=Failure(f"executing hook request to {url}: {error}", permanent=True))

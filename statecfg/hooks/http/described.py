@@ -66,6 +66,15 @@ def described(store: Store, object: Reconciled) -> Described:
     }
 
 
+def described_new(playbook: str, host: str, spec: Mapping[str, Any], now: float) -> Described:
+    """Return the object of a dry run: the playbook on the host, without what the store knows of it."""
+    metadata: ObjectMetadata = {
+        "name": host, "namespace": playbook, "labels": {}, "annotations": {}, "generation": 1,
+        "creationTimestamp": conditions.moment(now), "finalizers": [],
+    }  # fmt: skip
+    return {"apiVersion": API_VERSION, "kind": "Playbook", "metadata": metadata, "spec": spec, "status": {}}
+
+
 def digest(spec: Mapping[str, Any], graph: Graph, secrets: Mapping[str, str]) -> str:
     """Return the SHA-256 of a definition: its spec and all of its nodes."""
     children = HookChildren(graph, Registration("", (), Selector()), secrets)

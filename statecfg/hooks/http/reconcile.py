@@ -13,15 +13,17 @@ import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
 from typing import Any
 
 from statecfg import dialects
 from statecfg.graph.graph import Graph
 from statecfg.hooks.http import conditions
-from statecfg.hooks.http.asking import Asking, Fired, fired, http_of
+from statecfg.hooks.http.asking import NO_MESSAGE, Asking, Fired, fired, http_of
 from statecfg.hooks.http.calls import FINALIZE, PRE_RECONCILE, Failure, Reply
 from statecfg.hooks.http.children import HookChildren
 from statecfg.hooks.http.described import digest
+from statecfg.hooks.http.foreseen import applied
 from statecfg.hooks.http.held import Held
 from statecfg.hooks.registration import files
 from statecfg.hooks.registration.model import Registration
@@ -32,7 +34,7 @@ from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import HookStatus
 from statecfg.remote.graph.on_failure import RULES
 from statecfg.run.hook_failure import HookFailure
-from statecfg.store import Busy, locks, objects
+from statecfg.store import Busy, answers, locks, objects
 from statecfg.store.database import Store
 from statecfg.store.objects import Reconciled
 
@@ -82,6 +84,7 @@ class Reconciler:
         self.asking = Asking(store, run, inventory, cancel or threading.Event())
         self.hooks = [hook for hook in registrations if hook.protocol == "http"]
         self.chosen = _hosts_of(self.hooks, inventory)
+        self.unsure: set[str] = set()  # hosts on which a hook failed, so that it is unknown what it would have added
 
     @property
     def fired(self) -> dict[str, list[Fired]]:
@@ -155,8 +158,29 @@ class Reconciler:
                 if not RULES[hook.on_failure].continues:
                     self.asking.log(hook, PRE_RECONCILE, object, HookStatus.FAILED, first.detail)
                     raise
+        if reply.error is None:
+            answers.keep(self.store, object, hook.name, children.sent, reply.children or children.sent)
+        elif reply.error.proceed or RULES[hook.on_failure].continues:
+            graph, kept = self._as_before(hook, object, children, graph)
+            reply = replace(reply, error=replace(reply.error, message=f"{reply.error.message or NO_MESSAGE}; {kept}"))
         self.asking.finish(hook, PRE_RECONCILE, object, reply, attempts)
         return object, graph
+
+    def _as_before(
+        self, hook: Registration, object: Reconciled, children: HookChildren, graph: Graph
+    ) -> tuple[Graph, str]:
+        """Return the graph with the last answer of a hook that failed now, and in words what happens with its children.
+
+        Without a usable answer, nothing may be pruned on the host: the hook may have added it.
+        """
+        answer = answers.last(self.store, object.playbook, object.host, hook.name)
+        if answer is not None:
+            try:
+                return children.replaced(applied(children.sent, answer)), "its last answer stays in force"
+            except InvalidInput:  # the definition has changed too much since then
+                answer = None
+        self.unsure.add(object.host)
+        return graph, "its last answer is unknown, so this run prunes nothing on this host"
 
     def finalize(self, host: str, playbook: str) -> Finalized:
         """Call the hooks that finalize a playbook on a host, before its resources are removed.

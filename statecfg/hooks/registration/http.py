@@ -32,7 +32,8 @@ def read(spec: Mapping) -> Registration:
         _version(hook)
         uri, ref = _address(hook)
         capabilities = _capabilities(hook, warnings)
-        http_hook = HttpHook(uri, ref, _timeout(hook, warnings), capabilities)
+        dry_run = model.DRY_RUN in texts_of(hook, "capabilities")
+        http_hook = HttpHook(uri, ref, _timeout(hook, warnings), capabilities, dry_run=dry_run)
     workload = map_of(spec, "workload", "workload: {formFactor: {deployment: {}}}")
     if workload is not None:
         yaml_tree.check_keys(workload, "`workload:`", WORKLOAD_KEYS)
@@ -75,8 +76,8 @@ def _capabilities(hook: Mapping, warnings: list[Problem]) -> tuple[str, ...]:
     node = hook.items.get("capabilities")
     location = hook.location if node is None else node.location
     for name in names:
-        if name not in model.CAPABILITIES:
-            help = suggest(name, model.CAPABILITIES, "available")
+        if name not in (*model.CAPABILITIES, model.DRY_RUN):
+            help = suggest(name, (*model.CAPABILITIES, model.DRY_RUN), "available")
             warnings.append(problem("SC0608", f"`{name}` is not a known capability, so it is ignored", help, location))
     capabilities = tuple(name for name in model.CAPABILITIES if name in names)
     if not capabilities:

@@ -15,6 +15,7 @@ from statecfg.remote.graph.on_failure import ABORT
 
 EVENTS = (*HostEvent.ALL, *ResourceEvent.ALL)
 CAPABILITIES = (ResourceEvent.PRE_RECONCILE, ResourceEvent.FINALIZE)
+DRY_RUN = "dry-run"  # a capability that Scoby does not have: a plan may ask the service what it would answer
 WHERE = ("controller", "host")
 
 DEADLINE = 30.0  # seconds, for a program
@@ -63,6 +64,7 @@ class HttpHook:
     :param capabilities: the phases it takes part in
     :param form_factor: the value of `formFactor.name` in requests
     :param children: key in a request's children → name of a node, with the wildcards `*` and `?`
+    :param dry_run: whether the service answers a request with `dryRun` without changing anything
     :param conditions: types of the status conditions that the hook owns
     """
 
@@ -74,6 +76,7 @@ class HttpHook:
     form_factor: str = FORM_FACTOR
     children: Mapping[str, str] = field(default_factory=dict)
     conditions: tuple[str, ...] = ()
+    dry_run: bool = False
 
 
 @dataclass(frozen=True)

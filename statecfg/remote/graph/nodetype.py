@@ -202,6 +202,15 @@ class NodeType(Generic[P]):
         """
         return self._register("lasting", function)
 
+    def drifts(self, function: Callable[[Mapping[str, Any]], bool]) -> Callable[[Mapping[str, Any]], bool]:
+        """Register whether the host can drift from a node: `function(attrs)`. Without a function, it always can.
+
+        Not from a node that only runs or waits for something, for example: nothing on the host says whether it did
+        that. `verify` skips such a node after it was applied, unless its definition or a node in its `restart_on`
+        changed.
+        """
+        return self._register("drifts", function)
+
     def guard(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register a guard for things that can keep the controller out, such as a firewall.
 
@@ -346,28 +355,30 @@ class Facet:
 
     :param load: reads the host and returns the map
     :param volatile: whether any program that an action runs may change it
+    :param runtime: fields that say how an entry runs now, not how it is defined, such as a process id
     """
 
-    __slots__ = ("load", "name", "volatile")
+    __slots__ = ("load", "name", "runtime", "volatile")
 
-    def __init__(self, name: str, load: Loader, volatile: bool = False) -> None:
-        self.name, self.load, self.volatile = name, load, volatile
+    def __init__(self, name: str, load: Loader, volatile: bool = False, runtime: Sequence[str] = ()) -> None:
+        self.name, self.load, self.volatile, self.runtime = name, load, volatile, runtime
 
 
 FACETS: Dict[str, Facet] = {}
 
 
-def facet(name: str, volatile: bool = False) -> Callable[[Loader], Facet]:
+def facet(name: str, volatile: bool = False, runtime: Sequence[str] = ()) -> Callable[[Loader], Facet]:
     """Register the loader of a facet: `function(host) -> {key: {field: value}}`.
 
     statecfg calls it at most once between changes. It reads the real host with `read`, `listdir` and `probe`.
 
     :param name: the facet's name
     :param volatile: whether any program that an action runs may change it, such as the start of a server
+    :param runtime: fields whose change is not a change of the entry, such as the process id of a restarted process
     """
 
     def enter(load: Loader) -> Facet:
-        FACETS[name] = Facet(name, load, volatile)
+        FACETS[name] = Facet(name, load, volatile, runtime)
         return FACETS[name]
 
     return enter

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statecfg.remote.graph.model import CONCEALED, Blob
+from statecfg.remote.graph.nodetype import FACETS
 from statecfg.remote.machine import access
 
 TYPE_CHECKING = False
@@ -74,7 +75,8 @@ class Changes:
         if facet in _INTERNAL:
             return
         thing = f"{_NAMES.get(facet, facet)} {key}"
-        for field in sorted(set(before or {}) | set(after or {})):
+        passing = FACETS[facet].runtime if facet in FACETS else ()
+        for field in sorted((set(before or {}) | set(after or {})).difference(passing)):
             was, will = (before or {}).get(field), (after or {}).get(field)
             if was != will:
                 self.note(thing, field, was, will)

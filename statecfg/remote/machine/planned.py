@@ -364,6 +364,9 @@ class Planned(Overlay):
         self.affect(effect)
         return ok()
 
+    def shows(self, thing: str, field: str, before: Any, after: Any) -> None:
+        self.changes.note(thing, field, before, after)
+
     def outside(self, function: Callable[[], Any]) -> Any:
         self.affect(ANYTHING)
         return ok()

@@ -275,6 +275,13 @@ class Machine(World):
         """
         raise NotImplementedError
 
+    def shows(self, thing: str, field: str, before: Any, after: Any) -> None:
+        """Show a change in the plan that follows from no other call, such as the commit of a checkout.
+
+        :param thing: what changes, such as a path
+        :param before: the present value, None if there is none
+        """
+
     def outside(self, function: Callable[[], Any]) -> Any:
         """Call a function that changes the host itself (the Borg document's plain `fn`) and return its result.
 

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Dict, List
+from typing import Dict, FrozenSet, Iterable, List
 
+from statecfg.remote.graph.model import HostNode
+from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger.recorded import RecordedResources
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.run.definitions import StoredDefinitions
 from statecfg.remote.run.plan import Step
 from statecfg.remote.run.recording import present
+
+
+def still(recorded: RecordedResources, definitions: StoredDefinitions, nodes: Iterable[HostNode]) -> FrozenSet[str]:
+    """Return the names of the nodes from which the host can't drift, and that were applied as they are defined now.
+
+    :param definitions: converts nodes
+    """
+    found = []
+    for node in nodes:
+        node_type, resource = REGISTRY.get(node.type), recorded.resources.get(node.provides)
+        function = node_type.methods.get("drifts") if node_type is not None else None
+        if function is None or resource is None or not resource.digest or function(node.attrs):
+            continue
+        if resource.digest == definitions.digest(node):
+            found.append(node.provides)
+    return frozenset(found)
 
 
 class Drift:

@@ -6,7 +6,7 @@ from statecfg.remote.graph.names import Mode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import List, Mapping, Sequence, Tuple
+    from typing import Dict, List, Mapping, Sequence, Tuple
 
     from statecfg.remote.graph.model import HostNode
     from statecfg.remote.ledger.recorded import RecordedResources
@@ -28,6 +28,14 @@ def left_out(plan: Plan, restarts: Mapping[str, Sequence[str]]) -> List[Tuple[st
         for step in plan.steps.values()
         if step.acts and not {step.node.provides, step.node.options.get("item_of")}.isdisjoint(causes)
     ]
+
+
+def causes(debts: List[Debt]) -> Dict[str, List[str]]:
+    """Return node → the nodes whose changes it still has to react to."""
+    by_node: Dict[str, List[str]] = {}
+    for debt in debts:
+        by_node.setdefault(debt.node, []).append(debt.cause)
+    return by_node
 
 
 def standing(

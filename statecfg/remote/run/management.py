@@ -15,7 +15,7 @@ from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.run.dependents import Dependent, Dependents
-from statecfg.remote.run.left_out import left_out, standing
+from statecfg.remote.run.left_out import causes, left_out, standing
 from statecfg.remote.run.plan import PreviousSecrets
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.run.report import step_report
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from statecfg.remote.hooks.lifecycle import ExpectedHook, Lifecycle
     from statecfg.remote.hooks.order import HookOrder
     from statecfg.remote.ledger.orphans import Orphans
-    from statecfg.remote.ledger.records import Debt, Orphan
+    from statecfg.remote.ledger.records import Orphan
     from statecfg.remote.machine.real import Facets
     from statecfg.remote.run.definitions import StoredDefinitions
     from statecfg.remote.run.drift import Drift
@@ -225,6 +225,10 @@ class Management:
             planner.managed = frozenset(self.orphans.managed)
             planner.machine.elsewhere = self.orphans.elsewhere
             planner.previous_secrets, planner.recorded = self.previous_secrets(), self.recorded.resources
+        if self.order.mode == Mode.VERIFY and self.definitions is not None:
+            from statecfg.remote.run.drift import still
+
+            planner.still = still(self.recorded, self.definitions, (node for layer in self.layers for node in layer))
         return planner
 
     def execution(self, plan: Plan, *more: Any) -> Execution:
@@ -381,14 +385,6 @@ class Management:
         self.recorded.close()
         if self.recorded.digests is not None and self.order.acting:
             self.recorded.digests.save()
-
-
-def causes(debts: List[Debt]) -> Dict[str, List[str]]:
-    """Return node → the nodes whose changes it still has to react to."""
-    by_node: Dict[str, List[str]] = {}
-    for debt in debts:
-        by_node.setdefault(debt.node, []).append(debt.cause)
-    return by_node
 
 
 def _hooks(orders: Sequence[Mapping[str, Any]]) -> List[HookOrder]:

@@ -46,6 +46,7 @@ class Planner:
         self.types, self.machine, self.owed = types, machine, owed or {}
         self.nodes: Dict[str, HostNode] = {}
         self.removals: Dict[str, Orphan] = {}
+        self.still: FrozenSet[str] = NONE  # nodes that do nothing unless they are triggered
         self.managed: FrozenSet[str] = NONE  # the identities of all resources that stay managed
         self.previous_secrets = PreviousSecrets(NONE, {})
         self.recorded: Mapping[str, Resource] = {}
@@ -191,6 +192,8 @@ class Planner:
     def decide(self, step: Step) -> None:
         """Call the check and store its result in the step. Call `begin` first."""
         try:
+            if step.node.provides in self.still and not self.machine.triggered_by:
+                return
             step.spec = self.check(step.node)
             step.known_after = step.spec.known_after
             if step.known_after is not None and not step.spec.steps:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         leaves: List[str]
         state: str
         stays: bool
+        kept: bool
         drift: List[str]
 
 
@@ -99,6 +100,8 @@ def step_report(step: Step, actions: Optional[List[ActionReport]] = None) -> Nod
         report["triggered_by"] = list(step.triggered_by)
     if step.spec.left:
         report["leaves"] = list(step.spec.left)
+    if step.changes and step.changes[0]["after"] is None and not step.removal and _only_inside(step):
+        report["kept"] = True
     if isinstance(node, Orphan):
         report["state"] = node.resource.state
         if node.note and not step.reason:
@@ -107,6 +110,16 @@ def step_report(step: Step, actions: Optional[List[ActionReport]] = None) -> Nod
             report["stays"] = True
             del report["state"]
     return report
+
+
+def _only_inside(step: Step) -> bool:
+    """Tell whether a node only removes paths inside one of its own paths, which stays, as a purge does."""
+    paths = [
+        value.rstrip("/") + "/" for value in step.node.attrs.values() if isinstance(value, str) and value[:1] == "/"
+    ]
+    return all(
+        change["after"] is None and any(change["object"].startswith(path) for path in paths) for change in step.changes
+    )
 
 
 def portions(nodes: Iterable[NodeReport], spent: List[int]) -> Iterator[List[NodeReport]]:

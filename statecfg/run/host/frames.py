@@ -70,6 +70,7 @@ class ReportedNode(Strict):
     drift: tuple[str, ...] = ()
     leaves: tuple[str, ...] = ()
     stays: bool = False
+    kept: bool = False
 
 
 class ReportedDebt(Strict):

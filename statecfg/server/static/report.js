@@ -136,8 +136,11 @@ function word(node) {
   const changes = node.changes ?? [];
   if (changes.some((change) => change.field === "kind" && change.before !== null && change.after !== null)) return "replaced";
   if (changes.length && changes.every((change) => change.before === null)) return "added";
-  if (changes.length && changes.every((change) => change.after === null)) return "removed";
-  return "changed";
+  if (changes.length && changes.every((change) => change.after === null) && !node.kept) return "removed";
+  const ops = (node.actions ?? []).map((action) => action.op);
+  if (changes.length || !ops.length) return "changed";
+  if (node.shutdown_first || ops.every((op) => op === "restart")) return "restarted";
+  return { reload: "reloaded", run: "run" }[ops.every((op) => op === ops[0]) ? ops[0] : ""] ?? "changed";
 }
 
 function removed(node) {

@@ -69,6 +69,8 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
     found: list[Graph] = []
 
     class Looking:
+        unsure = ()
+
         def concerns(self, host: str) -> list[str]:
             return ["looking"]
 

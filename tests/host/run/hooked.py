@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -109,6 +111,12 @@ class Site:
         (found,) = self.do(verb, *words, code=code).values()
         host: Json = found
         return host
+
+    def change_store(self, statement: str) -> None:
+        """Run an SQL statement on the store."""
+        with contextlib.closing(sqlite3.connect(self.root / "store.db")) as database:
+            database.execute(statement)
+            database.commit()
 
     # Reading the results
 
