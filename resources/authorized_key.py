@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from statecfg import Attrs, Line, Name, NodeOptions, PublicLine, UserName, node_type
-from statecfg.resources.shared import authorized_keys, entry_rules, key_effect, paths
+from statecfg.resources.shared import authorized_keys, entry_rules, item_rules, key_effect, paths
 
 
 @node_type
@@ -77,6 +77,7 @@ def contradictions(attrs: Attrs) -> None:
     entry_rules.check_key(attrs["key"])
     if any(not text for text in attrs.get("restrictions") or ()):
         raise ValueError("restrictions contains an empty text")
+    item_rules.check_restrictions(attrs.get("restrictions") or ())
 
 
 authorized_key.effect(key_effect.effect)

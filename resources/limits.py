@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Attrs, Line, Name, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import drop_in_texts, drop_ins, files, limit_files, paths
+from statecfg.resources.shared import drop_in_texts, drop_ins, files, item_rules, limit_files, paths
 
 DIRECTORY = "/etc/security/limits.d/"
 
@@ -56,6 +56,7 @@ def contradictions(attrs: Attrs) -> None:
     drop_in_texts.check_name(attrs["name"])
     drop_in_texts.check_present(attrs, ("domain",))
     if not attrs.get("absent"):
+        item_rules.check_domain(attrs["domain"])
         drop_in_texts.check_limits(attrs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Attrs, Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import drop_in_texts, files, paths, sudo_files, sudo_settings
+from statecfg.resources.shared import drop_in_texts, files, item_rules, paths, sudo_files, sudo_settings
 
 DIRECTORY = "/etc/sudoers.d/"
 
@@ -36,7 +36,8 @@ def sudoers(
 
     :param name: the name of the file: letters, digits, `_` and `-`
     :param users: who may run the commands: users, groups as ``%group``, or aliases
-    :param commands: the commands with absolute paths, as sudoers writes them, or ``ALL``
+    :param commands: the commands with absolute paths, or ``ALL``; sudoers needs a backslash before ``,``, ``:``, ``=``
+        and ``#`` in their arguments
     :param run_as: the users as whom the commands may run, such as ``ALL``, ``postgres`` or ``ALL:ALL``
     :param password: false: sudo asks for no password
     :param content: the complete content of the file, instead of the other attributes
@@ -68,6 +69,10 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("content can't be combined with users or commands")
     if any(value is not None and not len(value) for value in given.values()):
         raise ValueError("users, commands and content can't be empty; absent: true removes the file")
+    if given["users"] is not None and given["commands"] is not None:
+        item_rules.check_sudo_users(given["users"])
+        item_rules.check_sudo_commands(given["commands"])
+        item_rules.check_run_as(str(attrs.get("run_as") or "ALL"))
 
 
 @sudoers.to_wire

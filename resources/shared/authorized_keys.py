@@ -113,6 +113,8 @@ def _entry(node: HostNode, path: str, **attrs: object) -> HostNode:
     """Return the entry of the key. The line of a key is recognized by type and key, not by its comment or options."""
     key_type, key, *comment = node.attrs["key"].split(None, 2)
     restrictions = ",".join(node.attrs.get("restrictions") or ())
+    if restrictions and re.search(r"[\s\0]", re.sub(r'"(?:\\.|[^"\\])*"', "", restrictions)):
+        raise CheckError("restrictions: an option contains a blank outside of quotes")  # a value of the host
     line = " ".join([*([restrictions] if restrictions else []), key_type, key, *(comment or [node.attrs["name"]])])
     match = rf"^(?!\s*#).*(?<![^\s]){re.escape(key_type)}\s+{re.escape(key)}(\s|$)"
     return entries.entry(node, path, line, match, **attrs)

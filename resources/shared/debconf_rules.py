@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from statecfg.remote.graph.wrong_values import PublicSecret, Wrong, show
-from statecfg.resources.shared import records
+from statecfg.resources.shared import item_rules, records
 
 
 def questions(attrs: records.Attrs) -> list[str]:
@@ -32,6 +32,8 @@ def check_answers(attrs: records.Attrs) -> None:
     for question, answer in (attrs.get("answers") or {}).items():
         if hasattr(answer, "reveal"):
             raise PublicSecret(f"move {question} to `passwords`", "answers")
+        if not isinstance(answer, (bool, str)):
+            item_rules.check_answers(question, answer)
 
 
 def text(answer: bool | str | Sequence[str]) -> str:

@@ -228,6 +228,8 @@ def check_logrotate(attrs: records.Attrs) -> None:
         word = directive.partition(" ")[0]
         if word in SCRIPTS:
             raise Wrong(f"directives: {word} starts a script", f"write the script in `scripts`: {{{word}: …}}")
+        if re.search(r"[{}]", directive):
+            raise Wrong(f"directives: {show(directive)} contains a brace", "write one directive each")
         if word not in DIRECTIVES:
             raise Wrong(f"directives: logrotate has no directive {show(word)}", did_you_mean(word, DIRECTIVES))
     for name, script in (attrs.get("scripts") or {}).items():

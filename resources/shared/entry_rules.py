@@ -154,8 +154,9 @@ def check_mount_options(options: Sequence[str]) -> None:
     :raises Wrong: if one is empty, or contains a blank
     """
     for option in options:
-        if not option or re.search(r"\s", option):
-            raise Wrong(f"mount_options: {show(option)} is not an option", "write one option each, without blanks")
+        if not re.match(r'(?:[^\s,#"\\]|"[^\s"\\]*"|\\[0-7]{3})+\Z', option):
+            help = "write one option each, without blanks; a value with commas needs quotes"
+            raise Wrong(f"mount_options: {show(option)} is not an option", help)
 
 
 def check_locale(name: str) -> None:

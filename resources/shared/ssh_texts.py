@@ -8,7 +8,7 @@ from typing import Any
 
 from statecfg.remote.graph.suggestions import did_you_mean
 from statecfg.remote.graph.wrong_values import Wrong, show
-from statecfg.resources.shared import drop_in_texts, file_sources, records
+from statecfg.resources.shared import drop_in_texts, file_sources, item_rules, records
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -101,6 +101,8 @@ def _check_setting(key: str, values: Any, known: Sequence[str]) -> None:
             raise Wrong(f"settings: unknown setting {show(key)}", help)
     if values is None or isinstance(values, Mapping):
         raise Wrong(f"settings: {key} has no value", "write text, a number, true or false, or a list of them")
+    if not isinstance(values, str):
+        item_rules.check_words(key, _several(values))
     for value in _several(values):
         if hasattr(value, "reveal"):
             raise Wrong(f"settings: {key} contains a secret, which every user of the host can read", "use a file")

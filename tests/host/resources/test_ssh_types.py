@@ -83,7 +83,7 @@ def test_settings_of_clients_come_true_and_are_undone(site: Site) -> None:
     assert "user git\n" in shown and "port 2200\n" in shown
     assert "port 22\n" in site.host.run(["ssh", "-G", "other.example.org"]).stdout
     wrong = nodes(site.report("apply", node.replace("2200", "none"), code=1))["ssh_config:50-test"]
-    assert "ssh rejects the new content" in wrong["actions"][0]["reason"]
+    assert "ssh rejects the new content" in wrong["reason"]
     assert "Port 2200" in site.host.read(path)
     site.say("destroy", node)
     assert not site.host.path(path).exists()
