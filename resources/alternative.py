@@ -40,6 +40,9 @@ def alternative(
     """
 
 
+alternative.owns(["path:" + alternatives.CHOSEN + "/{name}", "path:{link}"])
+
+
 @alternative.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that have no effect without each other."""

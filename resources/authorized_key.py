@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Unpack
 
 from statecfg import Attrs, Line, Name, NodeOptions, PublicLine, UserName, node_type
@@ -61,6 +62,23 @@ def identity(attrs: Attrs) -> list[str]:
     """Identify the key, or the list, among the keys of the user."""
     what = "all" if attrs.get("all_keys") is not None else " ".join(attrs["key"].split()[:2])
     return [f"authorized_key:{attrs['user']}: {what}"]
+
+
+@authorized_key.owns
+def owns(attrs: Attrs) -> list[str]:
+    """Own the key, or the list of all keys, and with it a part of the file."""
+    user, keys = attrs["user"], attrs.get("all_keys")
+    home = "/root" if user == "root" else "/home/" + user
+    listed = [key_of(line) for line in ([attrs["key"]] if keys is None else keys)]
+    found = [f"path:{home}/.ssh/authorized_keys" if keys is not None else f"part:path:{home}/.ssh/authorized_keys"]
+    found += [f"whole:the keys of {user}"] if keys is not None else []
+    return found + [f"part:the keys of {user}: {key}" for key in listed]
+
+
+def key_of(line: str) -> str:
+    """Return type and key of a line of authorized_keys."""
+    found = re.search(r"(?:^|\s)((?:ssh|ecdsa|sk)-[a-z0-9@.-]+\s+[A-Za-z0-9+/=]+)(?:\s|$)", line)
+    return " ".join((found.group(1) if found else line).split())
 
 
 @authorized_key.validate

@@ -91,6 +91,9 @@ def identity(attrs: Attrs, name: str) -> list[str]:
     return [f"block:{attrs['path']}: {blocks.markers(attrs, name)[0]}"]
 
 
+block_in_file.owns(["part:path:{path}"])
+
+
 @block_in_file.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that contradict each other or have no effect together."""

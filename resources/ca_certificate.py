@@ -72,6 +72,7 @@ def to_wire(node: Any, context: Any) -> Any:
 
 
 ca_certificate.identity(["path:" + DIRECTORY + "{name}.crt"])
+ca_certificate.owns(["part:path:" + trusted_authorities.BUNDLE, "part:path:/etc/ssl/certs/{name}.pem"])
 ca_certificate.blobs(files.blobs)
 ca_certificate.remember(files.remember)
 ca_certificate.implemented_by(trusted_authorities)

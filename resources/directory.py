@@ -8,6 +8,7 @@ from typing import Any, Unpack
 from statecfg import (
     AbsolutePath,
     Action,
+    ActionSpec,
     Attrs,
     HostNode,
     LocalPath,
@@ -65,7 +66,8 @@ def directory(
         this directory
     :param file_mode: permission bits of the files of the source; default: 0755 for executable files, 0644 for others
     :param exclude: patterns for entries of the source and of the directory that this node does not touch
-    :param purge: remove everything in the directory that is not in the source and that no other node manages
+    :param purge: remove everything in the directory that is not in the source and that no other node manages, also in
+        other playbooks on this host
     :param follow: if the path is a link, manage the directory that it points to
     :param absent: the directory must not exist
     :param recursive: with `absent`: remove the directory and everything in it; without `recursive`, only an empty
@@ -115,7 +117,7 @@ def to_wire(node: Any, context: Any) -> Any:
 
 
 @directory.check
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action] | ActionSpec:
     """Compare the directory, then the tree in it, then find unmanaged entries."""
     attrs = node.attrs
     path = paths.followed(world, attrs["path"]) if attrs.get("follow") else attrs["path"]
@@ -124,7 +126,8 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     stat = paths.look(world, path)
     actions = directories.own_actions(world, path, stat, node, nodes) + tree.check(world, path, node, nodes)
     if attrs.get("purge") and stat is not None:
-        actions += tree.unmanaged(world, node, nodes, path)
+        more, staying = tree.unmanaged(world, node, nodes, path)
+        return ActionSpec(actions + more, left=staying)
     return actions
 
 

@@ -46,5 +46,13 @@ def contradictions(attrs: Attrs) -> None:
 
 
 diversion.identity(["diversion:{path}"])
+
+
+@diversion.owns
+def owns(attrs: Attrs) -> list[str]:
+    """Own the new path of the package's file."""
+    return ["path:" + (attrs.get("to") or attrs["path"] + ".distrib")]
+
+
 diversion.needs([])  # the node of the path comes after the diversion
 diversion.implemented_by(diversions)

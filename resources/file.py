@@ -101,6 +101,13 @@ def file(
 file.identity(paths.path_identity)
 
 
+@file.owns
+def owns(attrs: Attrs) -> list[str]:
+    """Own the whole content only if the node sets it: other nodes may edit the file otherwise."""
+    sets = any(attrs.get(name) is not None for name in CONTENT)
+    return [] if sets else ["part:path:" + attrs["path"]]
+
+
 @file.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that contradict each other or have no effect together."""

@@ -70,6 +70,9 @@ def identity(attrs: Attrs) -> list[str]:
     return [f"gem:{where}: {attrs['name']}"]
 
 
+gem.owns(["part:path:{directory}", "part:path:{bin}"])
+
+
 @gem.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse invalid names, versions and addresses, and attributes that have no effect."""

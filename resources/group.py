@@ -42,6 +42,16 @@ def group(
     """
 
 
+@group.owns
+def owns(attrs: Attrs) -> list[str]:
+    """Own the list of the members, if it is given."""
+    name, members = attrs["name"], attrs.get("members")
+    if members is None:
+        return []
+    of_users = [f"adds:the groups of {user}: {name}" for user in members]
+    return [f"whole:the members of {name}", *(f"part:the members of {name}: {user}" for user in members), *of_users]
+
+
 @group.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that a group with `absent` can't have."""

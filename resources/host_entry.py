@@ -60,5 +60,6 @@ def identity(attrs: Attrs) -> list[str]:
     return [f"host:{attrs['path']}: {host_lines.canonical(attrs['address'])}"]
 
 
+host_entry.owns(["part:path:{path}"])
 entries.register(host_entry, host_lines.wanted)
 host_entry.effect(host_lines.effect)

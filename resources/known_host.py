@@ -52,6 +52,9 @@ def identity(attrs: Attrs) -> list[str]:
     return [f"known_host:{attrs['path']}: {server(attrs)} {attrs['key'].split()[0]}"]
 
 
+known_host.owns(["part:path:{path}"])
+
+
 @known_host.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid name or key."""

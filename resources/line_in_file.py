@@ -90,6 +90,9 @@ def identity(attrs: Attrs) -> list[str]:
     return [f"line:{attrs['path']}: {attrs.get('match') or attrs.get('line')}"]
 
 
+line_in_file.owns(["part:path:{path}"])
+
+
 @line_in_file.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that contradict each other or have no effect together."""

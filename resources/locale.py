@@ -53,6 +53,9 @@ def identity(attrs: Attrs) -> list[str]:
     return ["locale:" + locales.listed(attrs["name"]), *variables]
 
 
+locale.owns(["part:path:" + path for path in (locales.LIST, locales.DEBIAN_DEFAULT, locales.DEFAULT)])
+
+
 @locale.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid name, and the removal of a locale that every system has."""

@@ -64,4 +64,5 @@ def contradictions(attrs: Attrs) -> None:
 
 
 mount.identity(["mount:{path}"])
+mount.owns(["part:path:" + mounts.FSTAB])
 mount.implemented_by(mounts)

@@ -68,6 +68,9 @@ def identity(attrs: Attrs) -> list[str]:
     return [f"path:{nft.DIRECTORY}/{attrs['name']}.nft", f"nftables:{attrs['family']} {table}"]
 
 
+nftables.owns(["part:path:" + path for path in nft.MAIN])
+
+
 nftables.needs(["package:nftables"])
 nftables.validate(firewall_rules.check_nftables)
 nftables.to_wire(firewall_rules.sent_nftables)

@@ -59,6 +59,7 @@ def to_wire(node: Any) -> Any:
 
 
 pacman_repository.identity(["path:" + DIRECTORY + "{name}.conf"])
+pacman_repository.owns(["part:path:" + pacman_repositories.CONFIGURATION])
 pacman_repository.needs(["path:{mirrorlist}"])
 pacman_repository.validate(pacman_texts.check_repository)
 pacman_repository.blobs(files.blobs)

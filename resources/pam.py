@@ -64,5 +64,6 @@ def pam(
 
 
 pam.identity(["pam:{service} {module_type} {module}"])
+pam.owns(["part:path:" + pam_stacks.DIRECTORY + "/{service}"])
 pam.validate(pam_rules.check)
 pam.implemented_by(pam_stacks)

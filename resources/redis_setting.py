@@ -60,6 +60,7 @@ def redis_setting(
 
 
 redis_setting.identity(["redis:{path}: {name}"])
+redis_setting.owns(["part:path:{path}"])
 redis_setting.needs(["path:{path}"])  # `user` is not a user of the host
 redis_setting.validate(redis_rules.check)
 redis_setting.to_wire(redis_rules.with_secrets)

@@ -84,6 +84,9 @@ def identity(attrs: Attrs) -> list[str]:
     return [text]
 
 
+replace.owns(["part:path:{path}"])
+
+
 @replace.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse a replacement that is not valid for the pattern, and attributes without effect."""

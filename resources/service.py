@@ -8,6 +8,9 @@ from typing import Any, Literal, Unpack
 from statecfg import Action, Attrs, HostNode, Name, NodeOptions, Pause, World, node_type
 from statecfg.resources.shared import drop_in_texts, systemd, unit_health, unit_steps
 
+UNITS = "/etc/systemd/system/"
+TARGETS = ("multi-user", "graphical", "network-online", "timers", "sockets")
+
 
 @node_type
 def service(
@@ -64,6 +67,15 @@ def service(
 def identity(attrs: Attrs) -> list[str]:
     """Identify the unit by its full name."""
     return ["unit:" + systemd.unit_name(attrs["name"])]
+
+
+@service.owns
+def owns(attrs: Attrs) -> list[str]:
+    """Own the links that systemctl makes: those of common targets, and the mask."""
+    unit = systemd.unit_name(attrs["name"])
+    targets = TARGETS if attrs.get("enabled") else ()
+    found = [f"part:path:{UNITS}{target}.target.wants/{unit}" for target in targets]
+    return [*found, f"part:path:{UNITS}{unit}"] if attrs.get("masked") else found
 
 
 @service.needs

@@ -53,4 +53,5 @@ def contradictions(attrs: Attrs) -> None:
 
 
 swap.identity(paths.path_identity)
+swap.owns(["part:path:/etc/fstab"])
 swap.implemented_by(swaps)

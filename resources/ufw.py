@@ -43,5 +43,6 @@ def ufw(
 
 
 ufw.identity(["ufw:"])
+ufw.owns(["part:path:/etc/default/ufw", "part:path:/etc/ufw/ufw.conf"])
 ufw.needs(["package:ufw"])
 ufw.implemented_by(ufw_settings)

@@ -75,6 +75,9 @@ def identity(attrs: Attrs) -> list[str]:
     return [f"ufw_rule:{'route ' if attrs.get('route') else ''}{' '.join(ufw_rules.clause(attrs))}"]
 
 
+ufw_rule.owns(["part:path:/etc/ufw/user.rules", "part:path:/etc/ufw/user6.rules"])
+
+
 @ufw_rule.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse invalid addresses and ports, and attributes that contradict each other."""

@@ -77,6 +77,17 @@ def user(
     """
 
 
+@user.owns
+def owns(attrs: Attrs) -> list[str]:
+    """Own the home directory, the memberships, and the list of the groups if it is complete."""
+    name, groups = attrs["name"], attrs.get("groups") or ()
+    found = [f"part:path:{attrs.get('home') or ('/root' if name == 'root' else '/home/' + name)}"]
+    found += [f"adds:the members of {group}: {name}" for group in groups]
+    if attrs.get("exact_groups"):
+        found.append(f"whole:the groups of {name}")
+    return found + [f"part:the groups of {name}: {group}" for group in groups]
+
+
 @user.needs
 def needs(attrs: Attrs) -> list[str]:
     """Need the groups, the directory of the home directory, and the shell."""

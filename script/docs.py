@@ -102,6 +102,7 @@ OPTIONS = [
     ("`restart_on`", "a list of names or nodes", "requirements that trigger this node when they change"),
     ("`tags`", "a list of strings", "tags for `--tags`, which selects nodes and their requirements"),
     ("`protect`", "true or false", "true: no run removes the resource after the node has left the definition"),
+    ("`take_over`", "true or false", "true: the node manages its object even if another playbook manages it"),
     (
         "`allow_lockout`",
         "true or false",

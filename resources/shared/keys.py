@@ -77,6 +77,7 @@ def register(node_type: NodeType[...], editor: Any) -> None:
     """Let a node type manage keys with an editor. The key is its identity, because several nodes may edit one file."""
     EDITORS[node_type.name] = editor
     node_type.identity(lambda attrs: [f"key:{attrs['path']}: {' '.join(names(node_type.name, attrs))}"])
+    node_type.owns(["part:path:{path}"])
     node_type.check(check)
     node_type.remember(remember)
     node_type.undo(undo)

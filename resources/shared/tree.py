@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from statecfg.remote.graph.model import Action, Blob, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
+from statecfg.remote.ledger import claims
+from statecfg.remote.ledger.records import identities
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import paths
 
@@ -85,15 +87,24 @@ def _entry(world: World, path: str, entry: SourceEntry, node: HostNode, nodes: M
     return actions
 
 
-def unmanaged(world: World, node: HostNode, nodes: Mapping[str, HostNode], root: str) -> list[Action]:
-    """Return what removes everything under `root` that neither the node's source contains nor another node manages."""
+def unmanaged(world: World, node: HostNode, nodes: Mapping[str, HostNode], root: str) -> tuple[list[Action], list[str]]:
+    """Return what removes everything under `root` that neither the node's source contains nor another node manages.
+
+    :returns: the actions, and a sentence about each entry that stays because another playbook manages it
+    """
+    root = world.canonical(root)
     own = {posixpath.join(root, name) for name in node.attrs.get("tree") or ()}
-    others = {path for other in nodes.values() if other.provides != node.provides for path in managed(other)}
+    found = (path for other in nodes.values() if other.provides != node.provides for path in managed(other))
+    others = {world.canonical(path) for path in found}
+    elsewhere = world.claims.inside(root, node, world) if world.claims is not None else {}
+    texts = [f"{path} stays: {owner} manages it" for path, owner in sorted(elsewhere.items()) if owner.playbook]
+    others.update(elsewhere)
     if node.attrs.get("exclude"):
         from statecfg.resources.shared import exclusions  # only hosts with such nodes get it
 
         others.update(exclusions.present(world, root, node.attrs["exclude"]))
-    return _unmanaged(world, root, own, others, {parent for path in own | others for parent in parents(path)})
+    above = {parent for path in own | others for parent in parents(path)}
+    return _unmanaged(world, root, own, others, above), texts
 
 
 def _unmanaged(world: World, root: str, own: set[str], others: set[str], above: set[str]) -> list[Action]:
@@ -112,19 +123,11 @@ def _unmanaged(world: World, root: str, own: set[str], others: set[str], above: 
 
 
 def managed(node: HostNode) -> list[str]:
-    """Return the paths that a node manages: its own path, those of its tree, and the files of its command."""
-    attrs = node.attrs
-    if attrs.get("absent"):
+    """Return the paths that a node manages: all that it writes, see `NodeType.owns`."""
+    if node.attrs.get("absent"):
         return []
-    path = attrs.get("path")
-    candidates = [path, attrs.get("creates"), *((attrs.get("effects") or {}).get("files") or ())]
-    if isinstance(path, str):
-        candidates.extend(posixpath.join(path, name) for name in attrs.get("tree") or ())
-    return [
-        posixpath.normpath(candidate)
-        for candidate in candidates
-        if isinstance(candidate, str) and candidate.startswith("/")
-    ]
+    found = identities(node)
+    return list(dict.fromkeys(claims.paths([*found, *claims.owned(node, found)])))
 
 
 def parents(path: str) -> list[str]:

@@ -37,6 +37,7 @@ _ABOUT = {
     "tags": "Names for `--tags`, and for references.",
     "protect": "`true`: no run removes this resource.",
     "allow_lockout": "`true`: the node may take away the login that statecfg itself uses.",
+    "take_over": "`true`: manage this object although another playbook manages it. That playbook no longer owns it.",
     "when_host": "A condition, or a list of them, which the host checks at the node's turn. If one is false, the node "
     "does nothing there.",
     "for_each_host": "A list that the host makes at the node's turn, such as `{glob: /etc/app/*.conf}`. The node is "
@@ -211,6 +212,7 @@ def _options() -> Properties:
         "tags": one_or_more({"type": "string"}),
         "protect": in_yaml({"type": "boolean"}, "true or false"),
         "allow_lockout": in_yaml({"type": "boolean"}, "true or false"),
+        "take_over": in_yaml({"type": "boolean"}, "true or false"),
         "when_host": {"anyOf": [{"$ref": "#/definitions/conditions"}]},
         "for_each_host": {"anyOf": [{"$ref": "#/definitions/items"}]},
     }

@@ -260,7 +260,7 @@ class _Declaration:
                 options["tags"] = pvector(tags)
             else:
                 self.wrong("SC0201", f"`tags` of {self.name}: expected names, got {show(tags)}", "", "tags")
-        for option in ("protect", "allow_lockout"):
+        for option in ("protect", "allow_lockout", "take_over"):
             if options.get(option) not in (None, True, False, WRONG):
                 got = show(options.pop(option))
                 self.wrong("SC0201", f"`{option}` of {self.name}: expected true or false, got {got}", "", option)

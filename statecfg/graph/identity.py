@@ -10,6 +10,7 @@ from statecfg.graph.host_items import has_sample
 from statecfg.graph.nodes import EMPTY_MAP, Node
 from statecfg.problems import InvalidInput, Problem, problem
 from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.ledger import claims as ledger_claims
 
 # Symbolic links that every Linux distribution has: both paths are the same object.
 ALIASES = (("/var/run", "/run"), ("/var/lock", "/run/lock"))
@@ -42,11 +43,21 @@ def owners(nodes: Iterable[Node]) -> dict[str, list[Node]]:
         for identity in identities(node) if identities is not None else ():
             if node.options is not EMPTY_MAP and "for_each_host" in node.options and has_sample(identity):
                 continue  # the host knows which objects these are
-            category, _, name = identity.partition(":")
-            if name[:1] == "/":
-                identity = f"{category}:{normal(name)}"
-            found.setdefault(identity, []).append(node)
+            found.setdefault(_plain(identity), []).append(node)
     return found
+
+
+def claims(node: Node) -> list[str]:
+    """Return the identities of a node, and what else it owns, as ledgers store it; without what only the host knows."""
+    identities = _identities(node.type)
+    found = [_plain(each) for each in identities(node)] if identities is not None else []
+    every = [*found, *(ledger_claims.OWNED + claim for claim in ledger_claims.owned(node, found))]
+    return [claim for claim in every if "for_each_host" not in node.options or not has_sample(claim)]
+
+
+def _plain(identity: str) -> str:
+    category, _, name = identity.partition(":")
+    return f"{category}:{normal(name)}" if name[:1] == "/" else identity
 
 
 def check(by_identity: Mapping[str, list[Node]]) -> list[Problem]:

@@ -13,7 +13,7 @@ from statecfg.graph.nodes import Node, RoleUse
 from statecfg.problems import Problem, SourceLocation, problem
 from statecfg.remote.graph.wrong_values import show
 
-FLAGS = ("protect", "allow_lockout")
+FLAGS = ("protect", "allow_lockout", "take_over")
 UNITED = ("tags", *FLAGS)  # the options of several declarations that are combined; other options must be equal
 MAX_COMPARED = 3  # differing attributes that a message lists with their values
 MAX_VALUE = 40  # characters; a message names an attribute with a longer value without the value
@@ -42,8 +42,8 @@ def _equal(one: Any, other: Any) -> bool:
 def merged(declarations: Sequence[Node]) -> list[Node]:
     """Return one node for all declarations that are like the first one, and then each of the others.
 
-    Their requirements, triggers, tags and labels are united. The node is protected if one of the declarations protects
-    it.
+    Their requirements, triggers, tags and labels are united. The node has `protect` or `take_over` if one of the
+    declarations has it.
 
     :param declarations: nodes with the same name
     """

@@ -200,6 +200,7 @@ def json_schema(node_type: NodeType[...]) -> JsonSchema:
         "tags": names,
         "protect": {"type": "boolean"},
         "allow_lockout": {"type": "boolean"},
+        "take_over": {"type": "boolean"},
         "when_host": {"type": ["object", "array"]},
         "for_each_host": {"type": "object"},
     }

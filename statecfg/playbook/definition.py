@@ -32,6 +32,7 @@ class Definition:
     :param left_out: automatic requirements that would have closed a cycle
     :param restarts: node of the playbook that this definition leaves out → the nodes of this definition to whose change
         it reacts
+    :param claims: what the nodes own that are not part of it (see `Evaluated`)
     :param packed: the layers as frames
     """
 
@@ -43,6 +44,7 @@ class Definition:
     automatic: Automatic = field(default_factory=dict)
     left_out: Sequence[LeftOut] = ()
     restarts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    claims: Mapping[str, Sequence[str]] = field(default_factory=dict)
     packed: PackedLayers = field(default=NO_LAYERS, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from statecfg.problems.frozen import dataclass
+from statecfg.problems.positions import NOWHERE
 
 if TYPE_CHECKING:
     from statecfg.facts.reading import Reading
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     Again = Mapping[str, Sequence[tuple[SourceLocation, Mapping[str, Any]]]]
 
 
+MOST_CLAIMS = 20_000  # of nodes that are not selected
+REMOVING = ("purge", "recursive")  # attributes of nodes that remove what they don't name
+
+
 @dataclass(frozen=True)
 class Evaluated:
     """The result of evaluating the plays of a host.
@@ -32,6 +37,7 @@ class Evaluated:
     :param secrets: the secrets in the graph and the variables
     :param tags: the tags of all resources, if only some tags were requested
     :param restarts: node that the requested tags leave out → the nodes of the graph in its `restart_on`
+    :param claims: node name → what it owns, for the nodes that were not requested; only if the others may remove it
     """
 
     graph: Graph
@@ -40,6 +46,7 @@ class Evaluated:
     again: Again
     tags: frozenset[str] = frozenset()
     restarts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    claims: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def evaluate(
@@ -59,11 +66,12 @@ def evaluate(
         graph = _expanded(graph)
         existing: frozenset[str] = frozenset()
         restarts: Mapping[str, Sequence[str]] = {}
+        claims: Mapping[str, Sequence[str]] = {}
         if tags:
             existing = frozenset(tag for node in graph.nodes() for tag in node.options.get("tags") or ())
             whole, graph = graph, tagged(graph, tags)  # calls functions of node types, which may read facts as well
-            restarts = _restarts(whole, graph)
-    return Evaluated(graph, variables, dict(used), again, existing, restarts)
+            restarts, claims = _restarts(whole, graph), _left_out(whole, graph)
+    return Evaluated(graph, variables, dict(used), again, existing, restarts, claims)
 
 
 def _restarts(whole: Graph, chosen: Graph) -> Mapping[str, Sequence[str]]:
@@ -102,8 +110,8 @@ def definition(host: Host, graph: Graph, evaluated: Evaluated, project: Project,
         if host.transport == "local" or host.name == LOCAL:
             report(*reboots.refused(graph.nodes()))
     secrets = opaque.by_name((name, value.reveal()) for name, value in (*evaluated.secrets.items(), *used.items()))
-    named = opaque.by_name([*secrets.items(), *compiled.secrets.items()])
-    return replace(compiled, secrets=named, restarts=evaluated.restarts)
+    every = opaque.by_name([*secrets.items(), *compiled.secrets.items()])
+    return replace(compiled, secrets=every, restarts=evaluated.restarts, claims=evaluated.claims)
 
 
 def _context(host: Host, reading: Reading, variables: Vars) -> HostContext:
@@ -170,7 +178,6 @@ def tagged(graph: Graph, tags: Iterable[str]) -> Graph:
     from statecfg.graph import automatic, identity, outputs
     from statecfg.graph.graph import Graph as Graphs
     from statecfg.playbook.user_code import explained
-    from statecfg.problems.positions import NOWHERE
 
     wanted = frozenset(tags)
     nodes = {node.provides: node for node in graph.nodes()}
@@ -186,3 +193,24 @@ def tagged(graph: Graph, tags: Iterable[str]) -> Graph:
             required = (*node.requires, *more.get(node.provides, ()), *outputs.sources(node))
             left.extend(nodes[name] for name in required if name in nodes)
     return Graphs(None, [Graphs(node) for node in listed if node.provides in kept])
+
+
+def _left_out(whole: Graph, selected: Graph) -> Mapping[str, Sequence[str]]:
+    """Return what the nodes own that are not selected, if a selected node may remove what it does not know."""
+    names = {node.provides for node in selected.nodes()}
+    if not any(node.attrs.get(option) for node in selected.nodes() for option in REMOVING):
+        return {}
+    from statecfg.graph import identity, opaque
+    from statecfg.playbook.user_code import explained
+
+    rest = [node for node in whole.nodes() if node.provides not in names and not node.broken]
+    with explained("finding what nodes own", rest[0].position if rest else NOWHERE):
+        found = {node.provides: list(map(opaque.mask_secrets, identity.claims(node))) for node in rest}
+    found = {name: claims for name, claims in found.items() if claims}
+    if sum(map(len, found.values())) <= MOST_CLAIMS:
+        return found
+    # One frame can't hold them all: send only those in the directories that these nodes empty.
+    paths = [node.attrs.get("path") for node in selected.nodes() if any(map(node.attrs.get, REMOVING))]
+    roots = tuple(f":{identity.normal(path)}/" for path in paths if isinstance(path, str))
+    near = {name: [claim for claim in claims if any(root in claim for root in roots)] for name, claims in found.items()}
+    return {name: claims for name, claims in near.items() if claims}

@@ -259,6 +259,7 @@ def _more(job: Job, options: Options) -> Mapping[str, Any]:
     more: dict[str, Any] = {
         "prune": job.prune,
         "partial": job.partial,
+        "claims": job.definition.claims,
         "yes": options.agreed,
         "ledger": job.ledger,
         **job.for_hooks,

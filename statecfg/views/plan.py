@@ -131,7 +131,7 @@ def _host(host: HostData, detail: Detail) -> Iterator[Line]:
     for fate in listed:
         if fate.node["name"] in waiting:
             continue
-        if fate.effect != Outcome.UNCHANGED or detail.verbose or unresolved(fate.node):
+        if fate.effect != Outcome.UNCHANGED or detail.verbose or unresolved(fate.node) or fate.node.get("leaves"):
             yield from node_lines(fate, detail)
     if waiting:
         yield make((f"  · not started: {plural(len(waiting), 'resource')}: ", "skip"), names(waiting), hang=4)

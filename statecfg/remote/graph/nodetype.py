@@ -113,6 +113,24 @@ class NodeType(Generic[P]):
         above.renamed("NodeType.claims", "NodeType.identity")
         return self.identity(function)
 
+    def owns(self, function: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
+        """Register what a node manages besides its identities: `function(attrs[, name]) -> list of texts`.
+
+        Removals, replacements and complete lists of other nodes and playbooks respect it. The texts are:
+
+        - `path:PATH`: another file that the node writes, or a directory with all that is in it
+        - `part:path:PATH`: the node manages only a part of this file
+        - `part:LIST: ITEM`: the node is an item of a list, such as a key of a user
+        - `adds:LIST: ITEM`: the node also adds an item to a list, such as a member of a group
+        - `whole:LIST`: the node manages the complete list; the `part:` texts beside it are its items
+
+        An identity `path:PATH` means the whole file without a `part:path:PATH`. statecfg adds what the attributes
+        `path`, `tree`, `backup`, `creates` and `effects` name. A node that is absent owns nothing.
+
+        :param function: or a list of strings with attributes in braces, as for `identity`
+        """
+        return self._register("owns", _function(function))
+
     def needs(self, function: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
         """Register what a node needs on the host: `function(attrs) -> list of "kind:name"`.
 
@@ -275,6 +293,11 @@ class NodeType(Generic[P]):
         function = self.methods.get("identity")
         return None if function is None else function(*(node.attrs, node.provides)[: function.__code__.co_argcount])
 
+    def owned(self, node: Any) -> Any:
+        """Call the type's `owns`; return nothing if the type has none."""
+        function = self.methods.get("owns")
+        return () if function is None else function(*(node.attrs, node.provides)[: function.__code__.co_argcount])
+
     def compares(self) -> bool:
         """Tell whether the type's `remember` takes the snapshots of the other nodes of the type."""
         function = self.methods.get("remember")
@@ -346,7 +369,8 @@ else:
 
 
 OPTIONS: Tuple[str, ...] = (
-    *("provides", "requires", "restart_on", "tags", "protect", "allow_lockout", "when_host", "for_each_host"),
+    *("provides", "requires", "restart_on", "tags", "protect", "allow_lockout", "take_over", "when_host"),
+    "for_each_host",
 )
 
 

@@ -80,6 +80,7 @@ class NodeOptions(TypedDict, total=False):
     tags: Sequence[str]
     protect: bool
     allow_lockout: bool
+    take_over: bool
     when_host: "HostCondition | Sequence[HostCondition]"
     for_each_host: "HostList"
 

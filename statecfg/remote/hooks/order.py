@@ -146,3 +146,8 @@ class HookOrder:
         except OSError as problem:
             text = "the files of the hook %s can't be stored in %s: %s"
             raise state.StateError(text % (self.name, self.files.folder(state_dir), problem.strerror)) from None
+
+
+def in_order(orders: Sequence[Mapping[str, Any]]) -> List[HookOrder]:
+    """Return the hooks that may be called on a host, in their order."""
+    return sorted((HookOrder.from_json(order) for order in orders), key=lambda hook: (hook.order, hook.name))

@@ -13,13 +13,14 @@ from statecfg.remote.ledger import appended, sqlite, state
 from statecfg.remote.ledger.journal import Account
 from statecfg.remote.ledger.records import (
     COLUMNS,
-    JSON_COLUMNS,
     SAID,
     Debt,
     Resource,
     StateChange,
     StoredDefinition,
+    as_cells,
     distinct,
+    from_cells,
     renamed,
 )
 from statecfg.remote.ledger.schema import in_memory, open_database
@@ -31,7 +32,6 @@ Defined = Mapping[str, Optional[Resource]]  # see `Ledger.fold`
 DAMAGED = "Restore the file from a backup, or move it away: statecfg then starts a new ledger, which is empty."
 KEPT = 1000  # the ledger keeps this many runs, the newest ones
 # The columns that an apply may change in the record of a managed resource.
-_IS_JSON = tuple(column in JSON_COLUMNS for column in COLUMNS)
 _DEFINED = (*StoredDefinition.fields, "digest", "after")
 
 
@@ -84,17 +84,18 @@ class Ledger:
         :param name: return only the resource of this name; "" for all
         """
         query = f"SELECT {', '.join(COLUMNS)} FROM resource WHERE playbook = ? AND ? IN ('', name) ORDER BY name"
-        return {row[0]: _resource(row) for row in self.database.execute(query, (playbook, name))}
+        return {row[0]: from_cells(row) for row in self.database.execute(query, (playbook, name))}
 
     def rows(self) -> Iterable[Sequence[Any]]:
         """Return the playbook and the columns of each managed resource, by playbook and name."""
         query = f"SELECT playbook, {', '.join(COLUMNS)} FROM resource ORDER BY playbook, name"
         return self.database.execute(query)
 
-    def identities_elsewhere(self, playbook: str) -> Dict[str, Tuple[str, str]]:
-        """Return identity → playbook and name, for the resources of all other playbooks."""
-        rows = self.database.execute("SELECT playbook, name, claims FROM resource WHERE playbook != ?", (playbook,))
-        return {identity: (owner, name) for owner, name, texts in rows for identity in json.loads(texts)}
+    def claims_elsewhere(self, playbook: str) -> List[Tuple[str, str, str, List[str]]]:
+        """Return playbook, name, digest and claims of each resource of all other playbooks."""
+        query = "SELECT playbook, name, digest, claims FROM resource WHERE playbook != ? ORDER BY playbook, name"
+        rows = self.database.execute(query, (playbook,))
+        return [(owner, name, digest, json.loads(claims)) for owner, name, digest, claims in rows]
 
     def memories(self, node_type: str) -> List[Tuple[Attrs, JsonMap]]:
         """Return the attributes and snapshots of all resources of a type, in all playbooks."""
@@ -238,7 +239,7 @@ class Ledger:
             if isinstance(record, Resource):
                 self._insert(playbook, run, record)
             else:
-                self._change_state(playbook, run, record)
+                self.change_state(playbook, run, record)
         database.executemany(
             "UPDATE resource SET last_run = ? WHERE playbook = ? AND name = ?",
             [(run, playbook, name) for name in defined],
@@ -246,7 +247,7 @@ class Ledger:
         database.executemany(
             "UPDATE resource SET %s WHERE playbook = ? AND name = ?"
             % ", ".join("%s = ?" % column for column in _DEFINED),
-            [(*_cells(record.to_json(), _DEFINED), playbook, name) for name, record in defined.items() if record],
+            [(*as_cells(record.to_json(), _DEFINED), playbook, name) for name, record in defined.items() if record],
         )
         database.executemany(
             "UPDATE resource SET memory = ? WHERE playbook = ? AND name = ?",
@@ -291,10 +292,10 @@ class Ledger:
         row = {"first_run": run, "since": time.time(), **resource.to_json(), "last_run": run}
         database.execute(
             f"INSERT OR IGNORE INTO resource (playbook, {', '.join(COLUMNS)}) VALUES (?{', ?' * len(COLUMNS)})",
-            (playbook, *_cells(row, COLUMNS)),
+            (playbook, *as_cells(row, COLUMNS)),
         )
 
-    def _change_state(self, playbook: str, run: str, change: StateChange) -> None:
+    def change_state(self, playbook: str, run: str, change: StateChange) -> None:
         """Change a resource's state, or delete the record of a resource that is no longer managed."""
         database, name = self.database, change.name
         if change.state:
@@ -385,16 +386,3 @@ class Ledger:
     def close(self) -> None:
         """Close the file."""
         self.database.close()
-
-
-def _resource(row: Sequence[Any]) -> Resource:
-    cells = (_value(cell) if is_json else cell for cell, is_json in zip(row, _IS_JSON))
-    return Resource.from_row(tuple(cells))
-
-
-def _value(text: str) -> Any:
-    return [] if text == "[]" else json.loads(text)
-
-
-def _cells(record: Mapping[str, Any], columns: Iterable[str]) -> List[Any]:
-    return [json.dumps(record[column]) if column in JSON_COLUMNS else record[column] for column in columns]

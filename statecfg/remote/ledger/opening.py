@@ -28,6 +28,7 @@ def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str], r
     if front is not None:
         result.ledger, result.lineage = front, front.meta("lineage")
         result.resources, result.debts = front.resources(), front.owed()
+        result.complete = bool(front.meta(state.CLAIMS + playbook))
         return result
     from statecfg.remote.ledger.ledger import Ledger
 
@@ -55,6 +56,7 @@ def recorded(state_dir: str, playbook: str, acting: bool, warnings: List[str], r
         ledger.recall(cut_off)
     result.ledger, result.lineage = ledger, ledger.meta("lineage")
     result.resources, result.debts = ledger.resources(playbook), ledger.owed(playbook)
+    result.complete = bool(ledger.meta(state.CLAIMS + playbook))
     return result
 
 

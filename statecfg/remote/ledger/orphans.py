@@ -25,6 +25,7 @@ class Orphans:
     :ivar reused: names of this playbook that now belong to other objects
     :ivar managed: the identities of all resources that stay managed, in this playbook and in others
     :ivar elsewhere: identity → playbook and name, for the resources of other playbooks
+    :ivar foreign: playbook, name, digest and claims of each of these
     """
 
     def __init__(self) -> None:
@@ -34,6 +35,7 @@ class Orphans:
         self.reused: Set[str] = set()
         self.managed: Set[str] = set()
         self.elsewhere: Dict[str, Tuple[str, str]] = {}
+        self.foreign: List[Tuple[str, str, str, List[str]]] = []
 
 
 def find_orphans(
@@ -60,7 +62,8 @@ def find_orphans(
     :param recorded_identities: returns the identities of a node as the ledger stores them, without secrets
     """
     result = Orphans()
-    result.elsewhere = ledger.identities_elsewhere(playbook)
+    result.foreign = ledger.claims_elsewhere(playbook)
+    result.elsewhere = {each: (owner, name) for owner, name, _, claims in result.foreign for each in claims}
     undefined = []
     for name, resource in resources.items():
         if name in same:
@@ -178,6 +181,17 @@ def _inside(orphans: Mapping[str, Orphan]) -> Iterable[Tuple[str, str]]:
             if above in by_path:
                 yield name, by_path[above]
             above = posixpath.dirname(above)
+
+
+def unrecorded(before: str, lineage: str) -> str:
+    """Return why nothing can be pruned because the ledger is not the one of the controller's last run; "" if it is.
+
+    :param before: the lineage of that ledger; "" if unknown
+    """
+    if not before or before == lineage:
+        return ""
+    now = f"now {lineage[:12]}, before {before[:12]}" if lineage else "it has none now"
+    return f"the ledger was lost or replaced since this controller's last run ({now}): statecfg prunes nothing"
 
 
 def refusal(orphans_found: Orphans, total: int, agreed: bool) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Optional, Set, Union
+from typing import Container, Dict, List, Mapping, Optional, Set, Union
 
 from statecfg.remote.ledger.ledger import Ledger
 from statecfg.remote.ledger.records import Debt, Resource
@@ -21,6 +21,7 @@ class RecordedResources:
     :ivar debts: the restarts that earlier runs owe
     :ivar secret_paths: path → names of the resources that put a secret there that this run may not know
     :ivar restarts: the nodes that owe a restart because of this run or an earlier one
+    :ivar complete: the records contain what their nodes own, as versions since 0.5.0 write them
     :ivar held: the resources of which it is not known whether they are still defined, each with the node that decides
     """
 
@@ -34,12 +35,27 @@ class RecordedResources:
         self.secret_paths: Dict[str, Set[str]] = {}
         self.restarts: Set[str] = set()
         self.held: Mapping[str, str] = {}
+        self.complete = False
 
     def opened(self) -> Ledger:
         """Return the ledger with its database open, for a run that writes it or reads more than the snapshot has."""
         assert self.ledger is not None
         self.ledger = ledger = self.ledger.opened()
         return ledger
+
+    def note_secrets(self, playbook: str, names: Mapping[str, str], known: Container[str]) -> None:
+        """Add the paths of secrets that this run may not know to `secret_paths`.
+
+        :param playbook: the playbook of the run
+        :param names: former name → name in this run
+        :param known: the resources of this playbook whose secrets this run knows
+        """
+        for owner, name, attrs, memory in self.ledger.with_secrets() if self.ledger is not None else ():
+            if owner != playbook or name not in known:
+                own = names.get(name, name) if owner == playbook else ""
+                for path in (attrs.get("path"), memory.get("path")):
+                    if isinstance(path, str):
+                        self.secret_paths.setdefault(path, set()).add(own)
 
     def close(self) -> None:
         """Close the ledger at the end of a run."""

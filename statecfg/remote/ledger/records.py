@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from statecfg.remote.graph.model import Attrs, Blob, HostNode, JsonMap, Record
 from statecfg.remote.graph.names import State
 from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.ledger.claims import OWNED
 from statecfg.remote.machine.changes import content, secretive
 from statecfg.remote.machine.paths import normal
 
@@ -18,7 +20,8 @@ class StoredDefinition:
 
     :param type: the name of the node type
     :param module: the module that defines this type
-    :param identities: the identities of the object, see `identities`
+    :param identities: the identities of the object, see `identities`; then, after the mark `OWNED`, what else the node
+        owns. Records before 0.5.0 lack this
     :cvar fields: the names of these in JSON and in the ledger, in the order of the parameters
     :param triggers: those of `requires` whose change triggers the node; None in records of 0.3.0
     :param protect: 1 if the resource must not be removed, otherwise 0
@@ -26,7 +29,9 @@ class StoredDefinition:
     """
 
     fields = ("type", "module", "attrs", "claims", "requires", "tags", "protect", "position", "triggers")
-    __slots__ = ("attrs", "identities", "module", "position", "protect", "requires", "tags", "triggers", "type")
+    __slots__ = (
+        *("attrs", "identities", "module", "owned", "position", "protect", "requires", "tags", "triggers", "type"),
+    )
 
     def __init__(
         self,
@@ -41,8 +46,17 @@ class StoredDefinition:
         triggers: Optional[Sequence[str]] = (),
     ) -> None:
         self.type, self.module, self.attrs, self.identities = type, module, attrs, list(identities)
+        self.owned: List[str] = []
+        if self.identities and self.identities[-1][:1] == OWNED:
+            self.owned = [claim[1:] for claim in self.identities if claim[:1] == OWNED]
+            self.identities = [claim for claim in self.identities if claim[:1] != OWNED]
         self.requires, self.tags, self.protect, self.position = list(requires), list(tags), protect, position
         self.triggers = None if triggers is None else list(triggers)
+
+    @property
+    def claims(self) -> List[str]:
+        """Its identities, then what else it owns, as the ledger stores them."""
+        return [*self.identities, *(OWNED + claim for claim in self.owned)]
 
 
 # The columns of a resource in the ledger, and those that contain JSON.
@@ -51,6 +65,7 @@ COLUMNS = (
     "position", "owing", "first_run", "last_run", "since", "triggers",
 )  # fmt: skip
 JSON_COLUMNS = ("claims", "memory", "attrs", "requires", "tags", "owing", "triggers")
+_IS_JSON = tuple(column in JSON_COLUMNS for column in COLUMNS)
 
 
 class Resource:
@@ -122,9 +137,7 @@ class Resource:
 
     def to_json(self) -> JsonMap:
         """Return the resource as the journal stores it."""
-        data = {
-            key: getattr(self.definition, "identities" if key == "claims" else key) for key in StoredDefinition.fields
-        }
+        data = {key: getattr(self.definition, key) for key in StoredDefinition.fields}
         data.update((key, getattr(self, key)) for key in ("name", "digest", "after", "state", "owing", "memory"))
         for key in ("first_run", "since", "replaces"):
             if getattr(self, key):
@@ -142,6 +155,21 @@ class Resource:
         """Return the resource to which a restart is owed."""
         more = dict(how)
         return cls(more.pop("name"), StoredDefinition(**more))
+
+
+def from_cells(row: Sequence[Any]) -> Resource:
+    """Return the resource of a row of the ledger."""
+    cells = (_value(cell) if is_json else cell for cell, is_json in zip(row, _IS_JSON))
+    return Resource.from_row(tuple(cells))
+
+
+def _value(text: str) -> Any:
+    return [] if text == "[]" else json.loads(text)
+
+
+def as_cells(record: Mapping[str, Any], columns: Iterable[str]) -> List[Any]:
+    """Return the cells of some columns for the ledger."""
+    return [json.dumps(record[column]) if column in JSON_COLUMNS else record[column] for column in columns]
 
 
 class Debt(Record):

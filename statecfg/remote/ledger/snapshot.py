@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Attrs, JsonMap
     from statecfg.remote.ledger.ledger import Ledger
 
-FORMAT = 1
+FORMAT = 2
+_DIGEST, _CLAIMS = COLUMNS.index("digest"), COLUMNS.index("claims")
 OF_DATABASE = ("-journal", "-wal")  # files of SQLite that exist while the database is being changed
 
 
@@ -83,7 +84,7 @@ def _lines(ledger: Ledger) -> List[str]:
     for playbook, *cells in ledger.rows():
         texts = [cell if name in JSON_COLUMNS else json.dumps(cell) for name, cell in zip(COLUMNS, cells)]
         rows.setdefault(playbook, []).append(f"[{', '.join(texts)}]")
-        identities.setdefault(playbook, []).append(f"[{texts[0]}, {texts[COLUMNS.index('claims')]}]")
+        identities.setdefault(playbook, []).append(f"[{texts[0]}, {texts[_DIGEST]}, {texts[_CLAIMS]}]")
     about = {
         "meta": dict(query("SELECT key, value FROM meta").fetchall()),
         "playbooks": sorted(rows),
@@ -136,7 +137,7 @@ class Front:
     :param debts: the owed restarts, with their playbook
     :param secrets: see `Ledger.with_secrets`
     :param rows: the managed resources of the playbook
-    :param others: playbook → name and identities of each resource, for the other playbooks
+    :param others: playbook → name, digest and claims of each resource, for the other playbooks
     :ivar appendable: a run may be appended to those that are not in the ledger yet
     """
 
@@ -149,7 +150,7 @@ class Front:
         debts: List[List[Any]],
         secrets: List[Tuple[str, str, Attrs, JsonMap]],
         rows: List[Sequence[Any]],
-        others: Mapping[str, List[Tuple[str, List[str]]]],
+        others: Mapping[str, List[Tuple[str, str, List[str]]]],
     ) -> None:
         self.state_dir, self.playbook, self.acting = state_dir, playbook, acting
         self.about, self.debts, self.secrets, self.rows, self.others = about, debts, secrets, rows, others
@@ -171,14 +172,9 @@ class Front:
             if playbook == self.playbook
         ]
 
-    def identities_elsewhere(self, playbook: str) -> Dict[str, Tuple[str, str]]:
-        """Return identity → playbook and name, for the resources of all other playbooks."""
-        return {
-            each: (owner, name)
-            for owner, pairs in self.others.items()
-            for name, identities in pairs
-            for each in identities
-        }
+    def claims_elsewhere(self, playbook: str) -> List[Tuple[str, str, str, List[str]]]:
+        """Return playbook, name, digest and claims of each resource of all other playbooks."""
+        return [(owner, *row) for owner, rows in self.others.items() for row in rows]
 
     def with_secrets(self) -> List[Tuple[str, str, Attrs, JsonMap]]:
         """Return the resources that contain secrets, see `Ledger.with_secrets`."""

@@ -11,6 +11,7 @@ from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import HostStatus
 from statecfg.remote.graph.sha256 import sha256
 
+CLAIMS = "claims "  # begins the key of a playbook in `meta` whose records contain all that their nodes own
 LEDGER = "ledger.db"
 SNAPSHOT = "ledger.snapshot"  # what a run reads in the ledger, see `snapshot`
 APPENDED = "ledger.appended"  # runs that are not in the ledger yet, see `appended`

@@ -98,6 +98,9 @@ class World:
     elsewhere: Mapping[str, Tuple[str, str]] = {}
     """Identities of nodes of other playbooks on this host: identity → playbook and name of the node."""
 
+    claims: Any = None
+    """What nodes own that are not part of this run (`statecfg.remote.run.claims.Claims`); None if there are none."""
+
     memo: Dict[str, Any]
     """Results that the checks of one layer share; empty when the next layer begins."""
 
@@ -111,6 +114,13 @@ class World:
         """Return the Stat of the absolute `path`, or None if nothing is there.
 
         :raises Unknown: if it is not known yet
+        """
+        raise NotImplementedError
+
+    def canonical(self, path: str) -> str:
+        """Return the path with the links of its directories followed.
+
+        :raises OSError: if the links form a loop
         """
         raise NotImplementedError
 

@@ -7,6 +7,7 @@ from typing import Any, Callable, Dict, List, Mapping
 
 from statecfg.remote.graph.model import Attrs, HostNode
 from statecfg.remote.graph.sha256 import sha256
+from statecfg.remote.ledger.claims import OWNED, owned
 from statecfg.remote.ledger.records import Resource, StoredDefinition, identities, with_digests
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.run.order import Order
@@ -51,7 +52,7 @@ class StoredDefinitions:
             node.type,
             self.types.get(node.type, ""),
             self._without_secrets(node),
-            self.identities(node),
+            self.claims(node),
             node.requires,
             node.options.get("tags") or (),
             int(bool(node.options.get("protect"))),
@@ -64,6 +65,13 @@ class StoredDefinitions:
         if not self.has_secrets:
             return identities(node)
         return identities(HostNode(node.provides, node.type, (), dict(node.attrs, **self._without_secrets(node))))
+
+    def claims(self, node: HostNode) -> List[str]:
+        """Return all that a node owns in the form of the ledger, without secrets."""
+        if self.has_secrets:
+            node = HostNode(node.provides, node.type, (), dict(node.attrs, **self._without_secrets(node)))
+        found = identities(node)
+        return [*found, *(OWNED + claim for claim in owned(node, found))]
 
     def digest(self, node: HostNode) -> str:
         """Return a digest of a node's definition; it includes the lineage so that a secret can't be guessed from it."""

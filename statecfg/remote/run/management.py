@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from statecfg.remote.graph.names import Mode, Outcome, State
+from statecfg.remote.graph.names import HostStatus, Mode, Outcome, State
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
 from statecfg.remote.ledger.journal import Account, Journal
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from statecfg.remote.hooks.lifecycle import ExpectedHook, Lifecycle
     from statecfg.remote.hooks.order import HookOrder
     from statecfg.remote.ledger.orphans import Orphans
-    from statecfg.remote.ledger.records import Orphan
+    from statecfg.remote.ledger.records import Orphan, Resource
     from statecfg.remote.machine.real import Facets
+    from statecfg.remote.run.claims import Claims
     from statecfg.remote.run.definitions import StoredDefinitions
     from statecfg.remote.run.drift import Drift
     from statecfg.remote.run.execution import Execution
@@ -74,9 +75,14 @@ class Management:
 
             self.definitions = StoredDefinitions(order, self.recorded.lineage)
         self.orphans: Optional[Orphans] = None
+        self.claims: Optional[Claims] = None
         self.dependents: Optional[Dependents] = None
         self.layers: List[List[HostNode]] = []
-        self.hooks = _hooks(order.hooks)
+        self.hooks: List[HookOrder] = []
+        if order.hooks:
+            from statecfg.remote.hooks.order import in_order
+
+            self.hooks = in_order(order.hooks)
         self._life: Optional[Lifecycle] = None
         self._recording: Optional[Recording] = None
         self._drift: Optional[Drift] = None
@@ -89,27 +95,23 @@ class Management:
         self.layers = [] if order.mode in Mode.REMOVING else layers
         pruning = self._prunes()
         ledger, definitions, resources = self.recorded.ledger, self.definitions, self.recorded.resources
+        defined = {node.provides: node for layer in layers for node in layer}
         if ledger is None or definitions is None:
+            self._index(resources, defined)
             return
         from statecfg.remote.ledger.orphans import find_orphans, refusal
 
-        defined = {node.provides: node for layer in layers for node in layer}
         nodes = {} if order.mode == Mode.DESTROY else defined  # destroy removes everything, defined or not
         definitions.update_identities(resources, nodes)
         same = {
             name for name, node in nodes.items()
             if name in resources and definitions.digest(node) == resources[name].digest
         }  # fmt: skip
+        held, identities = same.union(self.recorded.held), definitions.identities
         self.orphans = find_orphans(
-            ledger,
-            order.playbook,
-            resources,
-            nodes,
-            pruning,
-            order.partial,
-            same.union(self.recorded.held),
-            definitions.identities,
-        )
+            ledger, order.playbook, resources, nodes, pruning, order.partial, held, identities
+        )  # fmt: skip
+        self._index(resources, defined)
         before = list(resources.values())
         for name in self.orphans.reused:
             del resources[name]
@@ -119,24 +121,24 @@ class Management:
         self.dependents = Dependents(before, self.orphans.to_remove, coming, names)
         self.dependents.add_debts(self.recorded.debts)
         self._complete_orphans(defined, definitions)
-        for playbook, name, attrs, memory in ledger.with_secrets():
-            # Unchanged nodes have the secrets of this run, except those that are known only at the node's turn.
-            if playbook != order.playbook or name not in same or "inserts" in defined[name].options:
-                own = names.get(name, name) if playbook == order.playbook else ""
-                for path in (attrs.get("path"), memory.get("path")):
-                    if isinstance(path, str):
-                        self.recorded.secret_paths.setdefault(path, set()).add(own)
+        # Unchanged nodes have the secrets of this run, except those that are known only at the node's turn.
+        self.recorded.note_secrets(order.playbook, names, {x for x in same if "inserts" not in defined[x].options})
         why = refusal(self.orphans, ledger.count(), order.yes)
         if why and order.acting:
             self.refusal = why
         elif why:
             self.warnings.append(f"an apply would be refused: {why}")
 
-    def _complete_orphans(self, defined: Mapping[str, HostNode], definitions: StoredDefinitions) -> None:
-        """Add to the orphans what the ledger does not store: content of snapshots, and secrets of the playbook.
+    def _index(self, resources: Mapping[str, Resource], defined: Mapping[str, HostNode]) -> None:
+        """Index what nodes own that are not part of this run, if there are any."""
+        foreign = self.orphans.foreign if self.orphans is not None else ()
+        if foreign or self.order.partial:
+            from statecfg.remote.run import claims
 
-        :param defined: the playbook's nodes by name
-        """
+            self.claims = claims.of_run(self.order, foreign, resources, defined, self.definitions)
+
+    def _complete_orphans(self, defined: Mapping[str, HostNode], definitions: StoredDefinitions) -> None:
+        """Add to the orphans what the ledger does not store: content of snapshots, and secrets of the playbook."""
         folder = os.path.join(self.recorded.state_dir, state.BEFORE)
         for orphan in self.all_orphans():
             orphan.snapshot = with_content(orphan.resource.memory, folder)
@@ -146,17 +148,17 @@ class Management:
 
     def _prunes(self) -> bool:
         """Return whether the run removes all orphans; warn if it should, but has no record of them."""
-        order, lineage = self.order, self.recorded.lineage
+        order = self.order
         if not (order.mode in Mode.REMOVING or (order.prune and not order.partial)):
             return False
-        if order.ledger and order.ledger != lineage:
-            now = f"now {lineage[:12]}, before {order.ledger[:12]}" if lineage else "it has none now"
-            text = "the ledger was lost or replaced since this controller's last run (%s): statecfg prunes nothing"
-            self.warnings.append(text % now)
-            return False
-        if not self.recorded.resources and order.mode != Mode.APPLY and not order.has_units:
+        from statecfg.remote.ledger.orphans import unrecorded
+
+        why = unrecorded(order.ledger, self.recorded.lineage)
+        if why:
+            self.warnings.append(why)
+        elif not self.recorded.resources and order.mode != Mode.APPLY and not order.has_units:
             self.warnings.append(f"the ledger contains no resources of {order.playbook} on this host")
-        return True
+        return not why
 
     @property
     def to_remove(self) -> List[List[Orphan]]:
@@ -213,17 +215,17 @@ class Management:
 
         :param load: loads the node types of the orphans
         """
-        planner = self.new_planner(facets)
+        planner, checking = self.new_planner(facets), not self.order.acting
         with accounts.Remembering():
-            return planner.plan(self.layers, self.to_remove, self.to_keep, not self.order.acting, self.dependents)
+            return planner.plan(self.layers, self.to_remove, self.to_keep, checking, self.dependents)
 
     def new_planner(self, facets: Facets) -> Planner:
         """Return a planner for this host as it is now."""
         planner = self.planner(REGISTRY, Planned(RealMachine(facets)), causes(self.recorded.debts))
         planner.account = self.account
+        planner.claims = planner.machine.claims = self.claims
         if self.orphans is not None:
-            planner.managed = frozenset(self.orphans.managed)
-            planner.machine.elsewhere = self.orphans.elsewhere
+            planner.managed, planner.machine.elsewhere = frozenset(self.orphans.managed), self.orphans.elsewhere
             planner.previous_secrets, planner.recorded = self.previous_secrets(), self.recorded.resources
         if self.order.mode == Mode.VERIFY and self.definitions is not None:
             from statecfg.remote.run.drift import still
@@ -361,17 +363,18 @@ class Management:
 
         ledger = self.recorded.ledger
         assert ledger is not None
-        recording = self._start_recording(Facets())
-        account = Account()
+        recording, account = self._start_recording(Facets()), Account()
         sound = plan.as_found()
         first_seen = [name for name in sound if name not in self.recorded.resources]
         for name in first_seen:
             account.manage(recording.new_resource(plan.steps[name].node, State.RESOLVED))
         records = recording.updates(sound, set(first_seen), {})
-        if account.records or any(records.values()) or not ledger.append(self.run, status, records):
+        changed = account.records or any(records.values()) or (self.claims is not None and self.claims.moves(sound))
+        if changed or not ledger.append(self.run, status, records):
             self.recorded.opened().end(self.run, account, status, records)
+            self._record_claims(sound, status)
 
-    def end(self, journal: Journal, status: str, sound: Iterable[str]) -> None:
+    def end(self, journal: Journal, status: str, sound: Sequence[str]) -> None:
         """Complete the run's record in the ledger with the contents of its journal."""
         assert self._recording is not None
         with open(journal.path, encoding="utf-8") as stream:
@@ -379,18 +382,19 @@ class Management:
         changed = (name for name, outcome in account.outcomes.items() if outcome == Outcome.CHANGED)
         fresh = {*account.managed, *changed}
         self.recorded.opened().end(self.run, account, status, self._recording.updates(sound, fresh, account.said))
+        self._record_claims(sound, status)
+
+    def _record_claims(self, names: Iterable[str], status: str) -> None:
+        """Record what nodes took over, and whether the records contain all that their nodes own."""
+        moves = self.claims.moves(names) if self.claims is not None else []
+        complete = not self.recorded.complete and status == HostStatus.OK and not self.order.partial
+        if moves or complete:
+            from statecfg.remote.ledger.moves import move
+
+            move(self.recorded.opened(), self.order.playbook, moves, complete)
 
     def close(self) -> None:
         """Close the ledger, and write what makes the next run faster, if this run may have changed the host."""
         self.recorded.close()
         if self.recorded.digests is not None and self.order.acting:
             self.recorded.digests.save()
-
-
-def _hooks(orders: Sequence[Mapping[str, Any]]) -> List[HookOrder]:
-    """Return the hooks that may be called on this host, in their order."""
-    if not orders:
-        return []
-    from statecfg.remote.hooks.order import HookOrder
-
-    return sorted((HookOrder.from_json(order) for order in orders), key=lambda hook: (hook.order, hook.name))

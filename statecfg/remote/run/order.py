@@ -18,6 +18,7 @@ _REQUIRED = {"run", "mode", "who", "playbook", "types"}
 _DEFAULTS = {
     **dict.fromkeys(("keep_going", "expect", "asks", "login", "prune", "partial", "verify_content", "yes"), False),
     **{key: {} for key in ("secrets", "node", "policy", "history", "units", "facts", "resume", "account", "restarts")},
+    "claims": {},
     **dict.fromkeys(("hooks", "differs", "parts"), ()),
     "lock_timeout": 0.0,
     "ledger": "",
@@ -53,6 +54,7 @@ class Order:
     :ivar differs: the differences from a saved plan that the controller found
     :ivar facts: the facts to collect before the definition arrives: `names`, and the sources of the project's `own`
     :ivar resume: if the run continues after a reboot: `boot`, the id of the boot that it ended
+    :ivar claims: with `partial`: node → what it owns, for the nodes of the playbook that were not sent
     :ivar parts: digests of the additional parts of the executor that this needs
     """
 
@@ -83,6 +85,7 @@ class Order:
         differs: List[str]
         facts: Dict[str, Any]
         resume: Dict[str, str]
+        claims: Dict[str, List[str]]
         parts: List[str]
 
     @classmethod

@@ -138,6 +138,7 @@ class Plan:
     :ivar managed: the identities of all resources that stay managed
     :ivar previous_secrets: the secrets of earlier runs
     :ivar elsewhere: identity → playbook and name, for the resources of other playbooks
+    :ivar claims: what other playbooks own on this host, if any
     :ivar recorded: the managed resources by name
     :ivar said: node → the values that its actions said in this run
     """
@@ -152,6 +153,7 @@ class Plan:
         self.paid: Set[str] = set()
         self.managed: FrozenSet[str] = NONE
         self.elsewhere: Mapping[str, Tuple[str, str]] = {}
+        self.claims: Any = None  # of `statecfg.remote.run.claims`
         self.previous_secrets = PreviousSecrets(NONE, {})
         self.recorded: Mapping[str, Resource] = {}
         self.said: Dict[str, Dict[str, str]] = {}

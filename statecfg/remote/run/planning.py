@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from statecfg.remote.ledger.records import Resource
     from statecfg.remote.machine.changes import Change
     from statecfg.remote.machine.planned import Planned
+    from statecfg.remote.run.claims import Claims
 
 WAITS = "kept: the removal of %s may need it, and that node %s"
 
@@ -48,6 +49,7 @@ class Planner:
         self.removals: Dict[str, Orphan] = {}
         self.still: FrozenSet[str] = NONE  # nodes that do nothing unless they are triggered
         self.managed: FrozenSet[str] = NONE  # the identities of all resources that stay managed
+        self.claims: Optional[Claims] = None  # what other playbooks own on this host, if any
         self.previous_secrets = PreviousSecrets(NONE, {})
         self.recorded: Mapping[str, Resource] = {}
         self.actions: List[Dict[str, List[Action]]] = []
@@ -74,7 +76,7 @@ class Planner:
         """
         self.nodes.update((node.provides, node) for layer in layers for node in layer)
         plan = self.current = Plan()
-        plan.managed, plan.elsewhere = self.managed, self.machine.elsewhere
+        plan.managed, plan.elsewhere, plan.claims = self.managed, self.machine.elsewhere, self.claims
         plan.previous_secrets, plan.recorded = self.previous_secrets, self.recorded
         self.removals = {node.provides: node for layer in removals for node in layer}
         for layer in removals:
@@ -222,6 +224,8 @@ class Planner:
         if step.spec.steps:
             step.outcome, step.reason = Outcome.CHANGED, "; ".join(self.machine.notes)
             step.changes = as_json(self.changes(step.node))
+        if self.claims is not None:
+            self.claims.settle(step, self.machine)
 
     def changes(self, node: HostNode) -> List[Change]:
         """Return the changes of the simulated machine in this turn, without values that may show a previous secret."""

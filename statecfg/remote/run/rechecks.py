@@ -44,6 +44,7 @@ class Rechecks:
         orphans = [step.node for step in self.plan.removal_steps() if isinstance(step.node, Orphan)]
         planner.removals = {orphan.provides: orphan for orphan in orphans}
         planner.managed, planner.machine.elsewhere = self.plan.managed, self.plan.elsewhere
+        planner.claims = planner.machine.claims = self.plan.claims
         planner.previous_secrets = self.plan.previous_secrets
         planner.actions = [{step.node.provides: step.spec.actions for step in steps} for steps in self.plan.layers]
         return planner

@@ -49,7 +49,7 @@ class Recording:
         """
         definition, earlier = self.definitions.of(node), self.renamed.get(node.provides)
         if earlier is not None:
-            replaces = {"name": earlier.name, "claims": earlier.definition.identities}
+            replaces = {"name": earlier.name, "claims": earlier.definition.claims}
             return Resource(
                 node.provides, definition, state, earlier.memory, earlier.digest, earlier.after, earlier.owing,
                 earlier.first_run, earlier.since, replaces,
@@ -90,7 +90,7 @@ class Recording:
                     continue
                 if name in fresh or before is None:
                     after = present(node, self.definitions.lineage, self.facets)
-                elif self._is_recorded(node, before):
+                elif self.recorded.complete and self._is_recorded(node, before):
                     records[name] = None
                     continue
                 else:

@@ -24,8 +24,9 @@ def test_schema_comes_from_the_function_signature() -> None:
     assert found.optional["mode"] == 0o644 and found.optional["count"] == 3 and found.optional["port"] is None
     assert found.fields["owner"].doc == "who it belongs to, in one name"
     assert found.fields["owner"].type.expects == "a user name"
-    options = ("provides", "requires", "restart_on", "tags", "protect", "allow_lockout", "when_host", "for_each_host")
-    assert found.names[-8:] == options
+    flags = ("protect", "allow_lockout", "take_over")
+    options = ("provides", "requires", "restart_on", "tags", *flags, "when_host", "for_each_host")
+    assert found.names[-9:] == options
 
 
 def test_every_list_of_the_options_of_nodes_has_the_same_names() -> None:

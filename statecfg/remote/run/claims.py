@@ -1,0 +1,257 @@
+"""Who owns what on a host: the nodes of other playbooks, and those of this playbook that are not in this run.
+
+A node that would change or remove what another playbook owns fails in the plan, unless it has `take_over`. Runs on
+hosts with one playbook, and without a selection of nodes, don't need this module.
+"""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.names import Outcome
+from statecfg.remote.ledger.claims import OWNED, paths
+from statecfg.remote.ledger.records import Orphan
+from statecfg.remote.machine.paths import within
+from statecfg.remote.run.definitions import StoredDefinitions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+
+    from statecfg.remote.graph.model import HostNode
+    from statecfg.remote.ledger.records import Resource
+    from statecfg.remote.run.order import Order
+    from statecfg.remote.run.plan import Step
+
+    # Owner → what it does, and the claims that it loses if it is taken over; none if it loses its whole record.
+    Conflicts = Dict["Owner", Tuple[str, List[str]]]
+
+FILE = "path:"  # begins the name of a file in `part:` and `whole:`
+HELP = "Remove it from one of the two playbooks, or set `take_over: true` here"
+SHOWN = 3  # owners in a message
+
+
+class Owner:
+    """A node that is not part of this run, and what it owns.
+
+    :param playbook: "" for a node of this playbook
+    :param digest: of its definition; "" if unknown
+    """
+
+    __slots__ = ("claims", "digest", "name", "playbook")
+
+    def __init__(self, playbook: str, name: str, digest: str, claims: Sequence[str]) -> None:
+        self.playbook, self.name, self.digest = playbook, name, digest
+        self.claims = [claim[1:] if claim[:1] == OWNED else claim for claim in claims]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.playbook}" if self.playbook else f"{self.name}, which this run leaves out,"
+
+
+class Claims:
+    """The index of all that other nodes own, for one run.
+
+    :param owners: these nodes
+    :param definitions: converts the nodes of this run
+    :ivar taken: node → the owners from which it takes over, and the claims that each loses
+    """
+
+    def __init__(self, owners: Iterable[Owner], definitions: StoredDefinitions) -> None:
+        self.owners, self.definitions = list(owners), definitions
+        self.foreign = [owner for owner in self.owners if owner.playbook]
+        self.taken: Dict[str, List[Tuple[Owner, List[str]]]] = {}
+        self._by_claim: Dict[str, List[Owner]] = {}
+        for owner in self.foreign:
+            for claim in owner.claims:
+                self._by_claim.setdefault(claim, []).append(owner)
+        self._places: Optional[Dict[str, List[Owner]]] = None
+
+    def places(self, machine: Any) -> Dict[str, List[Owner]]:
+        """Return path without links → its owners."""
+        if self._places is None:
+            self._places = {}
+            for owner in self.owners:
+                for path in dict.fromkeys(paths(owner.claims)):
+                    self._places.setdefault(real(machine, path), []).append(owner)
+        return self._places
+
+    def inside(self, root: str, node: HostNode, machine: Any) -> Dict[str, Owner]:
+        """Return the paths in a directory that others own. With `take_over`, other playbooks don't count."""
+        taking = node.options.get("take_over")
+        found = {}
+        for path, owners in self.places(machine).items():
+            staying = [owner for owner in owners if not (owner.playbook and taking)]
+            if staying and path != root and within(path, root):
+                found[path] = staying[0]
+        return found
+
+    # A planned node
+
+    def settle(self, step: Step, machine: Any) -> None:
+        """Let a node fail if it changes what another playbook owns, or note that it takes this over.
+
+        Call this after its actions on the simulated machine.
+        """
+        node, acts = step.node, step.outcome == Outcome.CHANGED
+        self.taken.pop(node.provides, None)
+        taking = bool(node.options.get("take_over")) and not isinstance(node, Orphan)
+        if not acts and not (taking and step.outcome == Outcome.UNCHANGED):
+            return
+        found = self._conflicts(step, machine) if acts else {}
+        if taking:
+            found.update((owner, ("", [])) for owner in self._same(node) if owner not in found)
+        stuck = any(not owner.playbook for owner in found)
+        if taking and found and not stuck:
+            self.taken[node.provides] = [(owner, lost) for owner, (_, lost) in found.items()]
+            step.spec.left += [
+                f"takes over {'a part of ' if lost else ''}{owner}" for owner, (_, lost) in found.items()
+            ]
+        elif found:
+            texts = list(dict.fromkeys(text for text, _ in found.values()))
+            reason = "; ".join(texts[:SHOWN]) + (f"; and {len(texts) - SHOWN} more" * (len(texts) > SHOWN))
+            if isinstance(node, Orphan):
+                step.outcome, step.cannot_undo, step.reason = Outcome.SKIPPED, True, f"it stays: {reason}"
+            else:
+                step.outcome, step.conflict = Outcome.FAILED, True
+                step.reason = reason if stuck else f"{reason}. {HELP}"
+
+    def _same(self, node: HostNode) -> List[Owner]:
+        """Return the owners of the same object."""
+        owners = (owner for claim in self.definitions.identities(node) for owner in self._by_claim.get(claim, ()))
+        return list(dict.fromkeys(owners))
+
+    def _conflicts(self, step: Step, machine: Any) -> Conflicts:
+        """Return the owners of what a node changes."""
+        node = step.node
+        if isinstance(node, Orphan):
+            definition, digest = node.resource.definition, node.resource.digest
+            claims = [*definition.identities, *definition.owned]
+        else:
+            claims = [claim[1:] if claim[:1] == OWNED else claim for claim in self.definitions.claims(node)]
+            digest = self.definitions.digest(node)
+        found: Conflicts = {}
+        if step.changes or not step.triggered_by:  # a restart changes nothing that is owned
+            for claim in claims:
+                kind = claim.partition(":")[0]
+                for owner in self._by_claim.get(claim, ()) if kind not in ("path", "part", "adds", "whole") else ():
+                    if not digest or owner.digest != digest:
+                        found[owner] = f"{owner} manages the same {kind}", []
+            found.update(self._in_lists(claims))
+        found.update(self._in_files(claims, digest, machine))
+        return found
+
+    def _in_lists(self, claims: Sequence[str]) -> Conflicts:
+        """Return the owners that disagree about the items of a list, such as the members of a group."""
+        items, whole = _lists(claims)
+        found: Conflicts = {}
+        if not items and not whole:
+            return found
+        for owner in self.foreign:
+            theirs, complete = _lists(owner.claims)
+            for name in whole.intersection(theirs):
+                others = sorted(theirs[name] - items.get(name, set()))
+                if others:
+                    lost = [f"adds:{name}: {item}" for item in others]
+                    lost = [] if set(lost).difference(owner.claims) else lost
+                    found[owner] = f"{owner} has {', '.join(others)} in {name}, and this node removes it", lost
+            for name in complete.intersection(items):
+                others = sorted(items[name] - theirs.get(name, set()))
+                if others:
+                    text = f"{owner} manages {name} as a complete list, without {', '.join(others)}"
+                    found[owner] = text, [f"whole:{name}"]
+        return found
+
+    def _in_files(self, claims: Sequence[str], digest: str, machine: Any) -> Conflicts:
+        """Return the owners of the files and directories that the node changes."""
+        places = self.places(machine)
+        found: Conflicts = {}
+        if not places:
+            return found
+        own = {real(machine, claim[5:]) for claim in claims if claim[:5] == FILE}
+        parts = {real(machine, claim[10:]) for claim in claims if claim[:10] == "part:path:"}
+        beside = {real(machine, path) for path in paths(claims)} - own - parts  # such as an access list
+        for path, fields in _changed(machine).items():
+            gone = fields.get("kind", "") is None
+            for owner in places.get(path, ()):
+                part = f"part:{FILE}"
+                theirs = {real(machine, claim[10:]) for claim in owner.claims if claim[:10] == part}
+                whole = path in {real(machine, claim[5:]) for claim in owner.claims if claim[:5] == FILE} - theirs
+                content = gone or "content" in fields or "target" in fields
+                if path in own:
+                    clash = (path not in theirs or content) and not (digest and owner.digest == digest)
+                elif path in parts:
+                    clash = whole and content
+                else:
+                    clash = path not in beside and fields.get("kind") != "directory" and (whole or content)
+                if clash:
+                    found[owner] = f"{owner} manages {'' if whole else 'a part of '}{path}", []
+            if gone:
+                for inner, owners in places.items():
+                    if inner != path and within(inner, path):
+                        found.update(
+                            (owner, (f"{owner} manages {inner}, and this node removes it", [])) for owner in owners
+                        )
+        return found
+
+    # The ledger
+
+    def moves(self, names: Iterable[str]) -> List[Tuple[str, str, str, List[str]]]:
+        """Return what the ledger has to move: node, its owner's playbook and name, and the claims that the owner loses.
+
+        :param names: the nodes that are as defined
+        """
+        pairs = ((name, pair) for name in names for pair in self.taken.get(name, ()))
+        return [(name, owner.playbook, owner.name, lost) for name, (owner, lost) in pairs]
+
+
+def of_run(
+    order: Order,
+    foreign: Iterable[Tuple[str, str, str, Sequence[str]]],
+    resources: Mapping[str, Resource],
+    nodes: Container[str],
+    definitions: Optional[StoredDefinitions],
+) -> Claims:
+    """Return the index for one run.
+
+    :param foreign: playbook, name, digest and claims of the resources of other playbooks
+    :param resources: the managed resources of this playbook by name
+    :param nodes: the names of the nodes of this run
+    :param definitions: converts the nodes of this run; None without a ledger
+    """
+    own: Dict[str, Sequence[str]] = dict(order.claims)
+    for name, resource in resources.items() if order.partial else ():
+        # What the playbook no longer defines is still managed: only a run of the whole playbook removes it.
+        if name not in nodes and name not in own:
+            own[name] = resource.definition.claims
+    owners = [Owner(*row) for row in foreign] + [Owner("", name, "", claims) for name, claims in own.items()]
+    return Claims(owners, definitions or StoredDefinitions(order, ""))
+
+
+def real(machine: Any, path: str) -> str:
+    """Return a path without links in its directories, or unchanged if they form a loop."""
+    try:
+        found: str = machine.canonical(path)
+    except OSError:
+        return path
+    return found
+
+
+def _lists(claims: Iterable[str]) -> Tuple[Dict[str, Set[str]], Set[str]]:
+    """Return list → the items of it that claims name, and the lists that they name as a whole."""
+    items: Dict[str, Set[str]] = {}
+    whole = set()
+    for claim in claims:
+        kind, _, rest = claim.partition(":")
+        if kind == "whole":
+            whole.add(rest)
+        elif kind in ("part", "adds") and rest[:5] != FILE:
+            name, _, item = rest.partition(": ")
+            items.setdefault(name, set()).add(item)
+    return items, whole
+
+
+def _changed(machine: Any) -> Dict[str, Dict[str, Any]]:
+    """Return path → the fields that the node changes, with their new values."""
+    changed: Dict[str, Dict[str, Any]] = {}
+    for (thing, field), (before, after) in machine.changes.values.items():
+        if thing[:1] == "/" and before != after:
+            changed.setdefault(thing, {})[field] = after
+    return changed

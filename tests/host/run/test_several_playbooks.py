@@ -1,0 +1,161 @@
+"""Several playbooks on one host, and runs of a part of a playbook: none takes what another one manages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.host.run.site import Site
+from tests.lab import Host
+
+TAKE = "Remove it from one of the two playbooks, or set `take_over: true` here"
+
+
+@pytest.fixture
+def site(tmp_path: Path, light_host: Host, place: str) -> Site:
+    made = Site(tmp_path, light_host, place.rpartition("/")[2])
+    light_host.run(["mkdir", "-p", place])
+    return made
+
+
+def yaml(site: Site, file: str, *nodes: str) -> None:
+    """Write a playbook with these nodes in YAML's flow notation."""
+    (site.base / file).write_text("hosts: all\nresources:\n" + "".join(f"  - {{{node}}}\n" for node in nodes))
+
+
+def applied(site: Site, file: str, *nodes: str) -> None:
+    """Write a playbook and apply it; nothing is left to do after it."""
+    yaml(site, file, *nodes)
+    site("apply", file, "--yes")
+    site("plan", file, "--detailed-exitcode")
+
+
+def test_a_selection_purges_nothing_of_the_other_nodes(site: Site, light_host: Host, place: str) -> None:
+    nodes = [
+        f"directory: {place}, purge: true",
+        f"file: {place}/shop, content: s, tags: [shop]",
+        f"file: {place}/wiki, content: w",
+        f"line_in_file: {place}/lines, line: one, create: true",
+    ]
+    light_host.write(f"{place}/wiki", "by hand")
+    light_host.write(f"{place}/stray", "")
+    yaml(site, "site.yml", *nodes)
+    site("apply", "site.yml", "--yes", "--tags", "shop")  # nothing was ever applied before
+    assert light_host.read(f"{place}/wiki") == "by hand"
+    assert not light_host.path(f"{place}/stray").exists()
+    site("apply", "site.yml", "--yes")
+    site("apply", "site.yml", "--yes", "--tags", "shop")
+    assert light_host.read(f"{place}/wiki") == "w" and light_host.path(f"{place}/lines").exists()
+    site("plan", "site.yml", "--detailed-exitcode")
+
+
+def test_purge_leaves_and_names_what_another_playbook_manages(site: Site, light_host: Host, place: str) -> None:
+    light_host.run(["mkdir", "-p", f"{place}/real", "/etc/modprobe.d", "/etc/modules-load.d"])
+    light_host.run(["ln", "-s", "real", f"{place}/link"])
+    app = [
+        f"file: {place}/real/job, content: j",
+        f"file: {place}/real/dots, content: d, backup: .old",
+        f"file: {place}/link/linked, content: l",
+        f"directory: {place}/real/deep/er, parents: true",
+        f"symlink: {place}/real/symlink, target: job",
+        f"ssh_key: {place}/real/key",
+        f"kernel_module: {place.rpartition('/')[2]}, blocked: true",
+    ]
+    light_host.write(f"{place}/real/dots", "before")
+    light_host.write(f"{place}/real/stray", "")
+    applied(site, "app.yml", *app)
+    yaml(site, "base.yml", f"directory: {place}/real, purge: true", "directory: /etc/modprobe.d, purge: true")
+    planned = site("plan", "base.yml").out
+    assert f"{place}/real/job stays: file:{place}/real/job of {site.name}/app.yml manages it" in planned
+    for _ in range(3):
+        site("apply", "base.yml", "--yes")
+        site("plan", "app.yml", "--detailed-exitcode")
+    left = sorted(path.name for path in light_host.path(f"{place}/real").iterdir())
+    assert left == ["deep", "dots", "dots.old", "job", "key", "key.pub", "linked", "symlink"]
+    yaml(site, "app.yml", "file: /tmp/nothing, absent: true")
+    site("apply", "app.yml", "--yes", "--prune")
+    site("apply", "base.yml", "--yes")
+    assert sorted(path.name for path in light_host.path(f"{place}/real").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "theirs, ours",
+    [
+        ("file: {0}/x, content: theirs", "file: {0}/x, content: ours"),
+        ("file: {0}/x, content: theirs", "file: {0}/x, absent: true"),
+        ("file: {0}/x, content: theirs", "remove: {0}/x"),
+        ("file: {0}/d/x, content: theirs", "remove: {0}/d, recursive: true"),
+        ("file: {0}/d/x, content: theirs", "directory: {0}/d, absent: true, recursive: true"),
+        ("line_in_file: {0}/x, line: theirs, create: true", "file: {0}/x, content: ours"),
+        ("file: {0}/x, content: theirs", "line_in_file: {0}/x, line: ours"),
+        ("file: {0}/x, content: theirs", "ini_key: {0}/x, section: a, key: b, value: ours"),
+        ("file: {0}/x, content: theirs", "symlink: {0}/x, target: other, replace: true"),
+        ("user: p1, groups: [games]", "group: games, members: []"),
+        ("group: games, members: [p1]", "user: p1, groups: [audio], exact_groups: true"),
+        ("group: games, members: []", "user: p1, groups: [games]"),
+    ],
+)
+def test_another_playbook_s_object_is_not_touched_without_take_over(
+    site: Site, light_host: Host, place: str, theirs: str, ours: str
+) -> None:
+    light_host.run(["mkdir", "-p", f"{place}/d"])
+    light_host.run(["sh", "-c", "id p1 >/dev/null 2>&1 || useradd p1; gpasswd -M '' games; gpasswd -M '' audio"])
+    theirs, ours = theirs.format(place), ours.format(place)
+    applied(site, "app.yml", theirs)
+    yaml(site, "base.yml", ours)
+    planned = site("plan", "base.yml", code=None).out
+    assert f"of {site.name}/app.yml" in planned and TAKE in planned, planned
+    assert "1 failed" in planned
+    site("apply", "base.yml", "--yes", code=None)
+    site("plan", "app.yml", "--detailed-exitcode")  # still as defined
+
+    yaml(site, "base.yml", f"{ours}, take_over: true")
+    assert "takes over " in site("plan", "base.yml").out
+    site("apply", "base.yml", "--yes")
+    for _ in range(2):
+        again = site("apply", "app.yml", "--yes", code=None).out
+        # Its directory may be gone, or a link may be in the way.
+        assert any(text in again for text in (f"of {site.name}/base.yml", "does not exist", "not a file")), again
+        site("plan", "base.yml", "--detailed-exitcode")
+    yaml(site, "app.yml", "file: /tmp/nothing, absent: true")
+    site("apply", "app.yml", "--yes", "--prune")  # it no longer owns it
+    site("plan", "base.yml", "--detailed-exitcode")
+
+
+def test_equal_definitions_of_two_playbooks_share_an_object(site: Site, light_host: Host, place: str) -> None:
+    applied(site, "app.yml", f"file: {place}/x, content: same")
+    applied(site, "base.yml", f"file: {place}/x, content: same")
+    light_host.write(f"{place}/x", "drifted")
+    site("apply", "base.yml", "--yes")
+    assert light_host.read(f"{place}/x") == "same"
+    yaml(site, "base.yml", f"file: {place}/x, content: other")
+    assert f"file:{place}/x of {site.name}/app.yml manages {place}/x" in site("plan", "base.yml", code=None).out
+
+
+def test_a_record_moves_without_a_change_of_the_host(site: Site, light_host: Host, place: str) -> None:
+    light_host.write(f"{place}/x", "first")
+    applied(site, "app.yml", f"file: {place}/x, content: same")
+    yaml(site, "base.yml", f"file: {place}/x, content: same, take_over: true")
+    assert f"takes over file:{place}/x of {site.name}/app.yml" in site("plan", "base.yml").out
+    site("apply", "base.yml", "--yes")
+    yaml(site, "app.yml", "file: /tmp/nothing, absent: true")
+    site("apply", "app.yml", "--yes", "--prune")
+    assert light_host.read(f"{place}/x") == "same"
+    site("destroy", "base.yml", "--yes")
+    assert light_host.read(f"{place}/x") == "first"
+
+
+def test_purge_with_take_over_removes_what_another_playbook_manages(site: Site, light_host: Host, place: str) -> None:
+    applied(site, "app.yml", f"file: {place}/job, content: j")
+    yaml(site, "base.yml", f"directory: {place}, purge: true, take_over: true")
+    assert f"takes over file:{place}/job of {site.name}/app.yml" in site("plan", "base.yml").out
+    site("apply", "base.yml", "--yes")
+    assert not light_host.path(f"{place}/job").exists()
+
+
+def test_a_removed_node_takes_nothing_of_another_playbook(site: Site, light_host: Host, place: str) -> None:
+    applied(site, "app.yml", f"directory: {place}/d", f"file: {place}/d/one, content: one")
+    applied(site, "base.yml", f"file: {place}/d/two, content: two")
+    site("destroy", "app.yml", "--yes")
+    assert light_host.read(f"{place}/d/two") == "two"
