@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from statecfg.remote.graph.above import above
+from statecfg.remote.graph.filled import of_attrs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class NodeType(Generic[P]):
         :param function: or a list of strings. An attribute in braces, such as ``user:{owner}``, is replaced by its
             value; a string is left out if the node does not set its attribute
         """
-        return self._register("identity", _function(function))
+        return self._register("identity", of_attrs(function))
 
     def claims(self, function: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
         """Call `identity`. Node types written for 0.3 use this name, which will be removed in 1.0."""
@@ -129,7 +130,7 @@ class NodeType(Generic[P]):
 
         :param function: or a list of strings with attributes in braces, as for `identity`
         """
-        return self._register("owns", _function(function))
+        return self._register("owns", of_attrs(function))
 
     def needs(self, function: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
         """Register what a node needs on the host: `function(attrs) -> list of "kind:name"`.
@@ -143,7 +144,7 @@ class NodeType(Generic[P]):
         :param function: or a list of strings. An attribute in braces, such as ``user:{owner}``, is replaced by its
             value; a string is left out if the node does not set its attribute
         """
-        return self._register("needs", _function(function))
+        return self._register("needs", of_attrs(function))
 
     def validate(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register a check of attribute combinations: `function(attrs)` raises ValueError for an invalid one."""
@@ -322,24 +323,6 @@ class NodeType(Generic[P]):
 
     def __repr__(self) -> str:
         return f"<node type {self.name}>"
-
-
-def _function(given: Union[Callable[..., Any], List[str]]) -> Callable[..., Any]:
-    """Return a function of a node's attributes: the given one, or one that puts them into the given texts."""
-    if callable(given):
-        return given
-
-    def listed(attrs: Mapping[str, Any]) -> List[str]:
-        values = {name: value for name, value in attrs.items() if value is not None}
-        texts = []
-        for text in given:
-            try:
-                texts.append(text.format_map(values))
-            except KeyError:
-                pass  # the node does not set this attribute
-        return texts
-
-    return listed
 
 
 def register(node_type: NodeType[P]) -> NodeType[P]:
