@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyrsistent import PVector, pvector
 
-from statecfg.graph.value import Value
+from statecfg.graph.value import PLAIN, Value
 from statecfg.problems import tokens
 from statecfg.problems.masked_logs import mask_logs
 from statecfg.problems.tokens import SecretError
@@ -251,10 +251,10 @@ def _resolve_bytes(data: bytes) -> Any:
 
 def contains_secret(value: Any, depth: int = 0) -> bool:
     """Return whether a value is a `Value`, or is a list or map that contains one at any depth."""
-    if isinstance(value, (Mapping, list, tuple, PVector)) and depth <= DEEPEST:
-        items = value.values() if isinstance(value, Mapping) else value
-        return any(contains_secret(item, depth + 1) for item in items)
-    return isinstance(value, Value)
+    if not isinstance(value, (list, tuple, Mapping, PVector)) or depth > DEEPEST:
+        return isinstance(value, Value)
+    items = value.values() if isinstance(value, Mapping) else value
+    return not set(map(type, items)) <= PLAIN and any(contains_secret(item, depth + 1) for item in items)
 
 
 def would_show_secret(names: Any) -> bool:

@@ -22,6 +22,8 @@ TELLING = [
     "islower", "isnumeric", "isprintable", "isspace", "istitle", "isupper", "rfind", "rindex", "startswith",
 ]  # fmt: skip
 
+PLAIN = {str, int, float, bool, type(None)}  # types of values that contain no others
+
 
 class Value:
     """A string that must not be shown: a secret, or text that contains secrets.

@@ -14,6 +14,7 @@ from statecfg.playbook import secret_keys
 from statecfg.problems import InvalidInput, Problem, collecting, inputs
 from statecfg.problems.frozen import dataclass
 from statecfg.run import bundle
+from statecfg.run.host_jobs import OF_FACTS
 
 if TYPE_CHECKING:
     from statecfg.playbook.inventory import Host
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 
 NONE: Mapping[str, str] = {}
+SAME = 3  # hosts that fail at one place before another host succeeds
 CORRECT = "Correct the fact, or make the definition work without it."
 REACH = "Run the command again when it can be reached. With --limit, exclude it, to use its facts in the store."
 MENTION = "Read this fact in the playbook itself, at the start of the play."
@@ -105,6 +107,7 @@ class Awaited:
         self._hosts = {host.name: (host, plays) for host, plays in hosts}
         self._received = ReceivedFacts(self.names)
         self._refused: dict[str, RefusedHost] = {}
+        self._blamed: dict[str, list[Problem]] = {}
         self._pending = {host: jobs.readings[host].missing for host in self.names if host not in self.complete}
         self._environment = inputs.current(), secret_keys.current(), os.getcwd()
 
@@ -148,6 +151,10 @@ class Awaited:
             del self._pending[host]
             with self._working():
                 job = self._jobs.job(*self._hosts[host])
+            blamed = self._jobs.problems.take(host, OF_FACTS) if job is None else []
+            if blamed:
+                self._blame(host, blamed)
+                continue
             missing = self._jobs.readings[host].missing
             why = next(filter(None, (self._received.why_not(host, *item) for item in missing.items())), None)
             if why is not None:
@@ -160,6 +167,16 @@ class Awaited:
                 self.complete[host] = job
         self._received.due |= wanted.keys()
         return {host: tuple(names) for host, names in wanted.items()}
+
+    def _blame(self, host: str, problems: list[Problem]) -> None:
+        """Note that the facts of a host make its definition fail; only this host fails.
+
+        :raises InvalidInput: the same happened on the first few hosts, so the definition is wrong
+        """
+        self._blamed[host] = problems
+        same = sum(blamed[0].locations == problems[0].locations for blamed in self._blamed.values())
+        if same > SAME and not self.complete:
+            raise InvalidInput(problems)
 
     def finish(self) -> Mapping[str, Job | RefusedHost]:
         """Return host → completed job, after all hosts have answered or failed.
@@ -179,6 +196,7 @@ class Awaited:
         self.complete = {job.host.name: job for job in jobs}
         for change in self.then:
             self.complete = change(self.complete)
+        self._refused.update((host, _too_much(blamed[0])) for host, blamed in self._blamed.items())
         return {**self.complete, **self._refused, **{failure.host: _refused(failure) for failure in failed}}
 
     def locations(self) -> dict[SourceLocation, tuple[set[str], set[str]]]:
@@ -208,6 +226,11 @@ class Awaited:
 
 def _refused(failure: HookFailure) -> RefusedHost:
     return RefusedHost(str(failure), hint="" if failure.again is None else "The next apply asks it again.")
+
+
+def _too_much(wrong: Problem) -> RefusedHost:
+    place = f"{os.path.relpath(wrong.locations[0].file)}:{wrong.locations[0].line}: " if wrong.locations else ""
+    return RefusedHost(f"{place}{wrong.detail}", hint=CORRECT)
 
 
 def _sort_key(item: Problem) -> tuple[str, int, int]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CACHE = "declare nodes and read facts each time the function of a play is called; don't keep them in a cache"
 SLOW = ("SC0323", "SC0507")  # error codes of time limits
+OF_FACTS = ("SC0323",)  # error codes that the text of one fact can cause
 
 
 class HostJobs:
@@ -147,6 +148,22 @@ class SharedProblems:
         for item in problems:
             key = (item.code, item.locations, item.detail.replace(host, "\0"))
             self.hosts_of.setdefault(key, (item, {}))[1][host] = None
+
+    def take(self, host: str, codes: Collection[str]) -> list[Problem]:
+        """Return the problems of a host and forget them, if all of them have these codes; otherwise return none.
+
+        :param codes: the codes of problems that the facts of a host cause
+        """
+        own = [(key, item) for key, (item, names) in self.hosts_of.items() if host in names]
+        if any(item.code not in codes for _, item in own):
+            return []
+        for key, _ in own:
+            names = self.hosts_of[key][1]
+            del names[host]
+            if not names:
+                del self.hosts_of[key]
+        self.hosts.discard(host)
+        return [item for _, item in own]
 
     def problems(self) -> list[Problem]:
         """Return the problems in the order in which they were found."""

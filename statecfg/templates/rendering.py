@@ -312,6 +312,8 @@ def _explain(error: Exception, location: SourceLocation, block: bool, variables:
         return problem("SC0320", str(error.message), hints.syntax(str(error.message), _environment()), *locations)
     if isinstance(error, TooMuch):
         return problem("SC0323", str(error), "simplify the template, or compute the value in a play", *locations)
+    if isinstance(error, MemoryError):
+        return problem("SC0323", "the template needs too much memory", "simplify the template", *locations)
     if isinstance(error, Refused):
         return problem("SC0322", clipped(mask_secrets(error.detail), 1000), error.help, *locations)
     if isinstance(error, SecurityError):

@@ -1,4 +1,4 @@
-"""The limits of templates: no side effects, no undefined names, 5 seconds, 16 MB."""
+"""The limits of templates: no side effects, no undefined names, bounded time and memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from jinja2 import nodes, runtime, visitor
 from jinja2.exceptions import UndefinedError
 from jinja2.lexer import Lexer
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
 from jinja2.utils import missing
 
 from statecfg.facts import reading
@@ -20,16 +20,14 @@ from statecfg.graph.value import CHANGING, TELLING, Value
 from statecfg.problems import InvalidInput
 from statecfg.problems.tokens import SecretError
 from statecfg.remote.graph.errors import StatecfgError
-from statecfg.templates import ansible
+from statecfg.templates import ansible, bounds
 from statecfg.templates.filters import FILTERS, TESTS
-from statecfg.templates.filters.limits import BUDGET, SIZE, Refused, TooMuch
+from statecfg.templates.filters.limits import BUDGET, Budget, Refused, TooMuch
 from statecfg.templates.layout import LineLexer
 
-BITS = 100_000
 NO_SETTINGS: Mapping[str, Any] = {}
 # Filters that would make two renderings of one template differ.
 _RANDOM = ("random",)
-_WIDE = ("center", "ljust", "rjust", "zfill", "expandtabs", "indent", "batch", "slice")
 # Filters that pass on or compare values without reading their text.
 _PASSING = frozenset((
     "attr", "batch", "count", "d", "default", "dictsort", "first", "groupby", "items", "join", "last", "length",
@@ -72,16 +70,35 @@ UNREADABLE = Undefined(name="unreadable", exc=_reported)
 
 
 class _Limits(visitor.NodeTransformer):
-    """Makes loops check the budget, and `~` join secrets."""
+    """Makes loops and new lists and maps check the budget, and `~` join secrets."""
 
     def visit_For(self, node: nodes.For) -> nodes.For:
         self.generic_visit(node)
-        node.iter = _call("ticking", [node.iter], node.lineno)
+        text = sum(len(one.data) for part in node.body for one in part.find_all(nodes.TemplateData))
+        node.iter = _call("ticking", [node.iter, nodes.Const(text)], node.lineno)
         return node
+
+    def visit_List(self, node: nodes.List) -> nodes.Expr:
+        self.generic_visit(node)
+        return node if all(map(_is_constant, node.items)) else _call("made", [node], node.lineno)
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Expr:
+        self.generic_visit(node)
+        constant = node.ctx != "load" or all(map(_is_constant, node.items))
+        return node if constant else _call("made", [node], node.lineno)
+
+    def visit_Dict(self, node: nodes.Dict) -> nodes.Expr:
+        self.generic_visit(node)
+        constant = all(_is_constant(pair.key) and _is_constant(pair.value) for pair in node.items)
+        return node if constant else _call("made", [node], node.lineno)
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Call:
         self.generic_visit(node)
         return _call("joined", node.nodes, node.lineno)
+
+
+def _is_constant(node: nodes.Expr) -> bool:
+    return isinstance(node, (nodes.Const, nodes.TemplateData, nodes.List, nodes.Tuple, nodes.Dict))
 
 
 def _call(method: str, args: list[Any], line: int) -> nodes.Call:
@@ -141,18 +158,39 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """Return a parsed tree whose loops check the budget."""
         return _Limits().visit(tree)
 
-    def ticking(self, iterable: Iterable[Any]) -> Iterator[Any]:
-        """Yield the items of a loop until the time is over."""
+    def ticking(self, iterable: Iterable[Any], text: int) -> Iterator[Any]:
+        """Yield the items of a loop until the time or the memory is used.
+
+        :param text: the characters that each round writes at least
+        """
         budget = BUDGET.get()
         for item in iterable:
             budget.tick()
+            budget.make(16 + text)
             yield item
+
+    @staticmethod
+    def concat(pieces: Iterable[str]) -> str:
+        """Return the text of a macro or block."""
+        found = list(pieces)
+        size = sum(map(len, found))
+        budget = BUDGET.get()
+        budget.text(size)
+        budget.make(size)
+        return "".join(found)
+
+    def made(self, value: Any) -> Any:
+        """Return a new list or map, unless it is too large."""
+        return bounds.made(value)
 
     def joined(self, *parts: Any) -> Any:
         """Return the result of `a ~ b`: a `Value` if one of them is a `Value`."""
+        budget = BUDGET.get()
+        bounds.measure(parts, budget)
         texts = [part if isinstance(part, Value) else str(part) for part in parts]
-        if sum(0 if isinstance(text, Value) and text.on_host else len(text) for text in texts) > SIZE:
-            raise TooMuch(f"a string becomes larger than {SIZE >> 20} MB")
+        size = sum(0 if isinstance(text, Value) and text.on_host else len(text) for text in texts)
+        budget.text(size)
+        budget.make(size)
         return composed(texts)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
@@ -167,50 +205,87 @@ class Sandbox(ImmutableSandboxedEnvironment):
         owner = getattr(__obj, "__self__", None)
         if owner is __self:
             return __obj(*args)
-        if isinstance(owner, (str, Value)):
-            _widths(__obj.__name__, args)
+        if isinstance(owner, (str, bytes, int, Value)):
+            given, kwargs = bounds.prepared(__obj.__name__, (_known(owner), *args), kwargs)
+            args = tuple(given[1:])
         if not isinstance(owner, str):
-            return resolve_tokens(super().call(__context, __obj, *args, **kwargs))
+            return bounds.made(resolve_tokens(super().call(__context, __obj, *args, **kwargs)))
         sources: list[Secret] = []
         revealed_args = [revealed(value, sources) for value in args]
         revealed_named = {key: revealed(value, sources) for key, value in kwargs.items()}
         plain = revealed(owner, sources)
         if sources and plain is not owner:
             __obj = getattr(plain, __obj.__name__)
-        return derived(super().call(__context, __obj, *revealed_args, **revealed_named), sources)
+        return derived(bounds.made(super().call(__context, __obj, *revealed_args, **revealed_named)), sources)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         """Return the function that formats a string, unless the result could become huge."""
-        if getattr(value, "__name__", "") in ("format", "format_map"):
-            owner = getattr(value, "__self__", None)
-            if isinstance(owner, str) and _WIDTH.search(owner):
-                raise TooMuch(TOO_WIDE)
-        return super().wrap_str_format(value)
+        name, owner = getattr(value, "__name__", ""), getattr(value, "__self__", None)
+        if name not in ("format", "format_map") or not isinstance(owner, str):
+            return super().wrap_str_format(value)
+        if _WIDTH.search(owner):
+            raise TooMuch(TOO_WIDE)
+
+        @functools.wraps(value)
+        def formatted(*args: Any, **named: Any) -> str:
+            bounds.measure([*args, *named.values()], BUDGET.get())
+            if name == "format_map":
+                (named,), args = args, ()
+            return _Formatter(self).vformat(owner, args, named)
+
+        return formatted
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         """Compute `+ * ** %`, unless the result could become huge."""
         sources: list[Secret] = []
         left, right = revealed(left, sources), revealed(right, sources)
-        BUDGET.get().tick()
-        if operator == "*":
-            for item, times in ((left, right), (right, left)):
-                if hasattr(item, "__len__") and isinstance(times, int) and len(item) * times > SIZE:
-                    raise TooMuch("the template repeats a value too often")
-        numbers = isinstance(left, int) and isinstance(right, int)
-        if numbers and operator in ("*", "**"):
-            bits = left.bit_length() * right if operator == "**" else left.bit_length() + right.bit_length()
-            if bits > BITS:
-                raise TooMuch("the template computes a number with more than 30,000 digits")
-        if operator == "%" and isinstance(left, str) and _WIDTH.search(left):
+        budget = BUDGET.get()
+        budget.tick()
+        if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+            _check_number(operator, left, right)
+        elif operator == "*":
+            _check_times(left, right, budget)
+        elif operator == "%" and isinstance(left, (str, bytes)):
+            bounds.prepared("format", (left, *(right if isinstance(right, tuple) else (right,))), {})
+        else:
+            bounds.measure((left, right), budget)
+            return derived(super().call_binop(context, operator, left, right), sources)
+        return derived(bounds.made(super().call_binop(context, operator, left, right)), sources)
+
+
+class _Formatter(SandboxedFormatter):
+    """Formats a string of a template, up to the limit of its size."""
+
+    size = 0
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        """Return the text of one field."""
+        if _WIDTH.search(format_spec):
             raise TooMuch(TOO_WIDE)
-        if (
-            operator == "+"
-            and isinstance(left, (str, list))
-            and hasattr(right, "__len__")
-            and len(left) + len(right) > SIZE
-        ):
-            raise TooMuch(f"a value gets more than {SIZE >> 20} million items")
-        return derived(super().call_binop(context, operator, left, right), sources)
+        text = super().format_field(value, format_spec)
+        self.size += len(text)
+        BUDGET.get().text(self.size)
+        return text
+
+
+def _known(owner: Any) -> Any:
+    """Return the owner of a method for measuring; nothing of a value that only the host has."""
+    return "" if isinstance(owner, Value) else owner
+
+
+def _check_number(operator: str, left: float, right: float) -> None:
+    if isinstance(left, int) and isinstance(right, int) and operator in ("*", "**"):
+        bits = left.bit_length() * right if operator == "**" else left.bit_length() + right.bit_length()
+        if bits > bounds.BITS:
+            raise TooMuch("the template computes a number with more than 30,000 digits")
+
+
+def _check_times(left: Any, right: Any, budget: Budget) -> None:
+    for value, times in ((left, right), (right, left)):
+        if isinstance(times, int) and times > 0 and hasattr(value, "__len__"):
+            items, text = bounds.measure([value], budget)
+            budget.text(text * times)
+            budget.items(items * times)
 
 
 def finalized(value: Any) -> Any:
@@ -232,19 +307,12 @@ def finalized(value: Any) -> Any:
     raise Refused(f"the value of an expression is an object ({type(value).__name__})", "use one of its attributes")
 
 
-def _widths(name: str, args: Iterable[Any]) -> None:
-    if name in _WIDE and any(isinstance(value, int) and value > SIZE for value in args):
-        raise TooMuch(f"`{name}` creates a string of more than {SIZE >> 20} MB")
-
-
 def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        _widths(name, (*args, *kwargs.values()))
-        if name == "format" and isinstance(args[0], str) and _WIDTH.search(args[0]):
-            raise TooMuch(TOO_WIDE)
+        args, kwargs = bounds.prepared(name, args, kwargs)  # type: ignore[assignment]  # a list in place of a tuple
         if name in _PASSING:
-            return resolve_tokens(function(*args, **kwargs))
+            return bounds.made(resolve_tokens(function(*args, **kwargs)))
         sources: list[Secret] = []
         revealed_args = [revealed(value, sources) for value in args]
         result = _called(f"the filter `{name}`", function, revealed_args, kwargs, sources)
@@ -252,7 +320,7 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             refuse_number(f"the filter `{name}`", revealed_args[0], result, sources[0].name)
         if any(result is value for value in args):  # for example `replace` if there is nothing to replace
             return result
-        return derived(result, sources)
+        return derived(bounds.made(result), sources)
 
     return guarded
 
@@ -263,8 +331,9 @@ def _tested(name: str, function: Any) -> Any:
 
     @functools.wraps(function)
     def tested(*args: Any, **kwargs: Any) -> Any:
+        given, options = bounds.prepared(name, args, kwargs)
         sources: list[Secret] = []
-        return _called(f"the test `{name}`", function, [revealed(value, sources) for value in args], kwargs, sources)
+        return _called(f"the test `{name}`", function, [revealed(value, sources) for value in given], options, sources)
 
     return tested
 

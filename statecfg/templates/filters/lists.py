@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from statecfg.templates.filters.choices import chosen
-from statecfg.templates.filters.limits import BUDGET, Refused, TooMuch
-
-MOST = 1_000_000  # maximum number of items that a filter creates
+from statecfg.templates.filters.limits import BUDGET, Refused
 
 
 def combine(*maps: Any, recursive: bool = False, list_merge: str = "replace") -> dict[Any, Any]:
@@ -40,9 +38,14 @@ _LISTS: dict[str, Callable[[list[Any], list[Any]], list[Any]]] = {
     "keep": lambda one, two: one,
     "append": lambda one, two: one + two,
     "prepend": lambda one, two: two + one,
-    "append_rp": lambda one, two: [item for item in one if item not in two] + two,
-    "prepend_rp": lambda one, two: two + [item for item in one if item not in two],
+    "append_rp": lambda one, two: _without(one, two) + two,
+    "prepend_rp": lambda one, two: two + _without(one, two),
 }
+
+
+def _without(one: list[Any], two: list[Any]) -> list[Any]:
+    holds = _holder(two)
+    return [item for item in one if not holds(item)]
 
 
 def flatten(items: Iterable[Any], levels: int | None = None, skip_nulls: bool = True) -> list[Any]:
@@ -102,11 +105,12 @@ def _holder(items: Iterable[Any]) -> Callable[[Any], bool]:
     try:
         hashed = frozenset(values)
     except TypeError:
-        return values.__contains__
+        hashed = frozenset()
 
     def holds(value: Any) -> bool:
+        BUDGET.get().tick()
         try:
-            return value in hashed
+            return value in hashed or (not hashed and value in values)
         except TypeError:
             return value in values
 
@@ -140,11 +144,12 @@ def combinations(items: Iterable[Any], length: int) -> list[list[Any]]:
 
 def _bounded(items: Iterable[Iterable[Any]]) -> list[list[Any]]:
     result: list[list[Any]] = []
+    budget, number = BUDGET.get(), 0
     for item in items:
-        BUDGET.get().tick()
+        budget.tick()
         result.append(list(item))
-        if len(result) > MOST:
-            raise TooMuch(f"a filter creates more than {MOST:,} items")
+        number += len(result[-1]) + 1
+        budget.items(number)
     return result
 
 

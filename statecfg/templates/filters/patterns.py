@@ -8,6 +8,8 @@ from typing import Any
 
 from statecfg.templates.filters.limits import BUDGET, Refused, TooMuch
 
+_LARGE = 100_000  # characters; a longer result is made step by step
+
 
 def regex_replace(
     text: Any,
@@ -20,7 +22,21 @@ def regex_replace(
 ) -> str:
     """Return a string with all matches replaced. `\\1` in the replacement is the first group."""
     found = _compiled(pattern, ignorecase, multiline)
-    result, number = _searched(lambda timeout: found.subn(replacement, str(text), count, timeout=timeout))
+    budget, size = BUDGET.get(), 0
+
+    def replaced(match: Any) -> str:
+        nonlocal size
+        more: str = match.expand(replacement)
+        size += len(more)
+        budget.tick()
+        budget.text(size)
+        budget.make(64 + len(more))
+        return more
+
+    large = (len(str(text)) + 1) * (len(replacement) + 1) > _LARGE or "\\" in replacement
+    result, number = _searched(
+        lambda timeout: found.subn(replaced if large else replacement, str(text), count, timeout=timeout)
+    )
     if mandatory_count and number != mandatory_count:
         raise Refused(f"the pattern {pattern!r} matches {number} times instead of {mandatory_count} times")
     return str(result)
@@ -44,8 +60,19 @@ def _group(name: str) -> str | int:
 def regex_findall(text: Any, pattern: str, multiline: bool = False, ignorecase: bool = False) -> list[Any]:
     """Return all matches; if the pattern has several groups, each match as a list of them."""
     found = _compiled(pattern, ignorecase, multiline)
-    matches: list[Any] = _searched(lambda timeout: found.findall(str(text), timeout=timeout))
+    matches: list[Any]
+    if len(str(text)) <= _LARGE:
+        matches = _searched(lambda timeout: found.findall(str(text), timeout=timeout))
+        return matches
+    budget = BUDGET.get()
+    each = _searched(lambda timeout: budget.counted(found.finditer(str(text), timeout=timeout)))
+    matches = _searched(lambda timeout: [_groups_of(match) for match in each])
     return matches
+
+
+def _groups_of(match: Any) -> Any:
+    groups = match.groups("")
+    return match[0] if not groups else groups[0] if len(groups) == 1 else groups
 
 
 def regex_escape(text: str, re_type: str = "python") -> str:

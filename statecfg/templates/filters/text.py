@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote_plus, urlsplit
 
 from statecfg.templates.filters.choices import chosen
-from statecfg.templates.filters.limits import SIZE, Refused, TooMuch
+from statecfg.templates.filters.limits import BUDGET, Refused
 
 _UUIDS = uuid.UUID("361e6d51-faec-444a-9079-341386da8e2e")  # Ansible's namespace, for the same results
 
@@ -170,6 +170,5 @@ def commonpath(paths: Iterable[str]) -> str:
 
 
 def _times(text: str, count: int) -> str:
-    if len(text) * count > SIZE:
-        raise TooMuch(f"a string becomes larger than {SIZE >> 20} MB")
+    BUDGET.get().text(len(text) * count)
     return text * count

@@ -464,3 +464,26 @@ def test_code_for_facts_is_sent_only_to_hosts_that_need_it() -> None:
     assert "statecfg.remote.facts.network" in part
     assert not part & set(host_modules.core())
     assert not [name for name in host_modules.core() if name.startswith("statecfg.remote.facts")]
+
+
+def test_a_fact_that_makes_a_template_grow_fails_only_its_host(project: Project) -> None:
+    """The other hosts get their definition; the error names the line of the template."""
+    bad, *good = project.hosts
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x]\n"
+    bomb += "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 8)}]\n" for n in range(1, 10))
+    for host in project.hosts:
+        host.write("/etc/cfg", bomb if host is bad else "a: &a 1\nb: *a\n")
+    project.write("facts/cfg.py", 'def fact(world):\n    return world.read("/etc/cfg").decode()\n')
+    text = "{{ host.facts.own.cfg | from_yaml | to_json }}\n"
+    project.write(
+        "playbooks/site.yml",
+        f"hosts: all\nresources:\n  - file: {project.place}-cfg\n    content: |\n      first\n      {text}",
+    )
+    report = project("apply", "playbooks/site.yml", "--yes", "--json", code=1).json()["hosts"]
+    assert report[bad.name]["status"] == "failed"
+    error = report[bad.name]["error"]
+    assert error["summary"] == "playbooks/site.yml:6: a value gets more than 500,000 items"
+    assert bad.run(["test", "-e", f"{project.place}-cfg"], check=False).returncode == 1
+    for host in good:
+        assert report[host.name]["status"] == "ok"
+        assert host.read(f"{project.place}-cfg") == 'first\n{"a": 1, "b": 1}\n'

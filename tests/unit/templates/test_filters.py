@@ -16,7 +16,7 @@ from statecfg import templates
 from statecfg.playbook import secrets
 from statecfg.problems import InvalidInput, Problem
 from statecfg.problems.positions import SourceLocation
-from statecfg.templates.filters import FILTERS, TESTS, limits, lists
+from statecfg.templates.filters import FILTERS, TESTS, limits
 from tests.each import each
 
 HERE = SourceLocation("play.yml", 7)
@@ -156,7 +156,7 @@ def test_mandatory_names_an_undefined_variable() -> None:
 )
 def test_a_filter_stays_within_the_limits_of_templates(expression: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SECONDS", 0.3)
-    monkeypatch.setattr(lists, "MOST", 1000)
+    monkeypatch.setattr(limits, "ITEMS", 1000)
     assert problem(expression).code == "SC0323"
 
 
