@@ -22,16 +22,19 @@ def mount(
 ) -> None:
     """Mount a file system: a line in /etc/fstab for the next boot, and the mount itself.
 
-    The directory must exist, or a required node must create it. If the line of a mounted file system changes, statecfg
-    mounts it again with the new options (``mount -o remount``). A file system of another type that is mounted there is
-    an error. The plan shows what is in the directory as `known after` the mount.
+    The directory must exist, or a required node must create it. If the line changes, or the mounted file system has
+    other options, statecfg mounts it again with these options (``mount -o remount``). It compares `ro`, `noexec`,
+    `nosuid`, `nodev`, `nosymfollow`, `noatime`, `nodiratime`, `relatime`, `sync`, `dirsync`, `lazytime`, and the size of
+    a tmpfs. Another file system that is mounted there is an error, and so are two lines for one directory in
+    /etc/fstab, because systemd uses only the first. The plan shows what is in the directory as `known after` the mount.
 
     Undo: statecfg unmounts a file system that was not mounted before, and restores the former line, or removes the
     line. A mount that is in use stays, and the node fails.
 
     :param path: the directory
     :param source: the device, ``UUID=…``, ``LABEL=…``, or another source as fstab(5) describes it
-    :param fstype: the type of the file system, such as ``ext4``, ``nfs`` or ``tmpfs``
+    :param fstype: the type of the file system, such as ``ext4``, ``nfs`` or ``tmpfs``; ``none`` for a directory that
+        the option ``bind`` mounts at a second place
     :param mount_options: the options, such as ``noatime``; default: ``defaults``
     :param check_order: the order of checks at boot: 0 for none, 1 for the root, 2 for others
     :param mounted: false: only the line in /etc/fstab; the mount stays as it is

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode, Unknown
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import entries, paths, records, systemd
+from statecfg.resources.shared import entries, mount_options, paths, records, systemd, text_files
 
 if TYPE_CHECKING:
     from statecfg.resources.shared import line_edits
@@ -28,12 +28,16 @@ TIMEOUT = 120.0
 
 @facet("mount")
 def mounted(host: World) -> dict[str, records.Fields]:
-    """Load the mounts: directory → `source` and `fstype` of the topmost mount. Source: proc_pid_mountinfo(5)."""
+    """Load the mounts: directory → `source`, `fstype` and `options` of the topmost mount.
+
+    Source: proc_pid_mountinfo(5).
+    """
     loaded: dict[str, records.Fields] = {}
     for line in host.read("/proc/self/mountinfo").decode("utf-8", "surrogateescape").splitlines():
         before, _, after = line.partition(" - ")
-        fstype, source = after.split(" ")[:2]
-        loaded[plain(before.split(" ")[4])] = {"source": plain(source), "fstype": fstype}
+        fields, (fstype, source, *more) = before.split(" "), after.split(" ")
+        options = [*fields[5].split(","), *(option for text in more for option in plain(text).split(","))]
+        loaded[plain(fields[4])] = {"source": plain(source), "fstype": fstype, "options": options}
     return loaded
 
 
@@ -55,9 +59,17 @@ def mount(machine: Machine, path: str, source: str, fstype: str) -> Result:
 
 
 @op(mutex="mounts")
-def remount(machine: Machine, path: str) -> Result:
-    """Give a mounted file system the options of /etc/fstab."""
-    return machine.run(["mount", "--options", "remount", "--", path], {}, timeout=TIMEOUT)
+def remount(machine: Machine, path: str, options: list[str] | None = None, flags: list[str] | None = None) -> Result:
+    """Give a mounted file system the options of /etc/fstab.
+
+    :param options: the options that it has then, for the plan
+    :param flags: for a second place of a directory: the options of that place, which `mount` does not read from fstab
+    """
+    effect = {"mount": {path: {"options": options}}} if options else {}
+    argv = ["mount", "--options", "remount", "--", path]
+    if flags is not None:
+        argv = ["mount", "--options", ",".join(["remount", "bind", *flags]), "--", "none", path]
+    return machine.run(argv, effect, timeout=TIMEOUT)
 
 
 @op(mutex="mounts")
@@ -89,34 +101,95 @@ def _entry(node: HostNode) -> HostNode:
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the line in fstab and the mount with the wanted ones.
 
-    :raises CheckError: if the directory does not exist, or a file system of another type is mounted there
+    :raises CheckError: if the directory does not exist, if something else is mounted there, or if fstab has two lines
+        for it
     """
-    attrs, path = node.attrs, node.attrs["path"]
+    attrs = node.attrs
+    path = _place(world, attrs["path"])
     present = world.entry("mount", path)
+    _require_one_line(_entry(node), world)
     lines = entries.check(_entry(node), nodes, world)
     lines += reading(world) if lines else []
     if attrs.get("absent"):
         return [*([unmount(path)] if present is not None else []), *lines]
     if not attrs.get("mounted", True):
         return lines
+    options = attrs.get("mount_options") or []
     if present is None:
-        paths.require_parent(world, path + "/x", node, nodes)
+        found = world.apparent(path)
+        if found is None or found.file_type != "file" or not mount_options.is_bind(options):
+            paths.require_parent(world, path + "/x", node, nodes)
         return [*lines, mount(path, attrs["source"], attrs["fstype"])]
-    if present["fstype"] != attrs["fstype"] and attrs["fstype"] != "auto":
-        text = "%s (%s) is mounted on %s, not %s; unmount it first"
+    _require_same(world, attrs, path, present)
+    different = mount_options.differences(options, present["options"], present["fstype"]) if _shown(present) else []
+    if not different and not lines:
+        return []
+    return [*lines, remount(path, different or None, mount_options.place_flags(options))]
+
+
+def _place(world: World, path: str) -> str:
+    """Return the path at which the kernel shows a mount: the links above it are followed."""
+    try:
+        canonical: Callable[[str], str] = world.canonical  # type: ignore[attr-defined]  # all machines have it
+        return canonical(path)
+    except OSError:
+        return path
+
+
+def _shown(present: records.Fields) -> bool:
+    """Return whether the options of a mount are known: those of automatic and of planned mounts are not."""
+    return present.get("options") is not None and present["fstype"] != "autofs"
+
+
+def _require_one_line(wanted: HostNode, world: World) -> None:
+    """Check that fstab has at most one line for the directory.
+
+    :raises CheckError: if it has more: systemd uses the first one, and `mount` another one
+    """
+    try:
+        text = text_files.content(world, FSTAB) if world.apparent(FSTAB) is not None else ""
+    except Unknown:
+        return
+    numbers = [str(at) for at, line in enumerate(text.splitlines(), 1) if re.search(wanted.attrs["match"], line)]
+    if len(numbers) > 1 and not wanted.attrs["absent"]:
+        text = "%s has the lines %s for %s, and systemd uses only the first; remove all but one"
+        raise CheckError(text % (FSTAB, " and ".join(numbers), wanted.provides.partition(":")[2]))
+
+
+def _require_same(world: World, attrs: records.Attrs, path: str, present: records.Fields) -> None:
+    """Check that what is mounted is of the declared type, and comes from the declared source, as far as this is known.
+
+    :raises CheckError: if it does not
+    """
+    options, source = attrs.get("mount_options") or (), attrs["source"]
+    text = "%s (%s) is mounted on %s, not %s; unmount it first"
+    if not mount_options.same_type(attrs["fstype"], present["fstype"], options):
         raise CheckError(text % (present["source"], present["fstype"], path, attrs["fstype"]))
-    return [*lines, *([remount(path)] if lines else [])]
+    bind = mount_options.is_bind(options)
+    if not _shown(present) or not source.startswith("/") or not (bind or present["source"].startswith("/dev/")):
+        return
+    try:
+        names = (source, path) if bind else (source, present["source"])
+        found = [world.apparent(paths.followed(world, name)) for name in names]
+    except (Unknown, OSError):
+        return
+    if any(stat is None or stat.identity is None or (not bind and stat.file_type != "other") for stat in found):
+        return
+    if not bind and any("/dev/mapper/" in name or "/dm-" in name for name in names):  # one device, two files
+        return
+    if found[0].identity[:2] != found[1].identity[:2]:  # type: ignore[union-attr]  # none of them is None here
+        raise CheckError(text % (present["source"], present["fstype"], path, source))
 
 
 def remember(node: HostNode, world: World) -> MountMemory:
     """Record the lines of the directory in fstab, and whether something is mounted there."""
-    mounted = world.entry("mount", node.attrs["path"]) is not None
+    mounted = world.entry("mount", _place(world, node.attrs["path"])) is not None
     return {**entries.remember(_entry(node), world), "mounted": mounted}
 
 
 def undo(node: HostNode, memory: MountMemory, world: World) -> ActionSpec:
     """Unmount what the node mounted, or mount what it unmounted, and restore the line in fstab."""
-    attrs, path = node.attrs, node.attrs["path"]
+    attrs, path = node.attrs, _place(world, node.attrs["path"])
     spec = entries.undo(_entry(node), memory, world)
     if spec.actions:
         spec.actions += reading(world)
@@ -130,5 +203,6 @@ def undo(node: HostNode, memory: MountMemory, world: World) -> ActionSpec:
     elif present is not None and not memory["mounted"] and attrs.get("mounted", True):
         spec.actions.insert(0, unmount(path))
     elif present is not None and spec.actions and memory["lines"]:
-        spec.actions.append(remount(path))
+        former = plain(memory["lines"][-1]["text"]).split()[3:4]
+        spec.actions.append(remount(path, None, mount_options.place_flags("".join(former).split(","))))
     return spec

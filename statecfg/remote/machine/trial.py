@@ -140,6 +140,8 @@ for number, (path, opened) in enumerate(sorted(inside.items()), 1000):
 for path in live:
     mount(run + path[5:], path, "", 0x1000 | 0x4000)
 for path, *more in order["paths"]:
+    if more[0] == "directory" and os.path.isdir(path) and not os.path.islink(path) and within(path, "/run"):
+        continue
     if any(within(path, real) for real in (holder, *live)) or not any(within(path, top) for top in tops):
         whole = False
         continue

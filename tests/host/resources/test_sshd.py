@@ -328,13 +328,13 @@ def test_sshd_settings_that_prevent_every_login_are_rolled_back(site: Site) -> N
     site.say("destroy")
 
 
-def test_sshd_settings_with_a_syntax_error_are_rolled_back(site: Site) -> None:
-    """sshd keeps running with its old settings, and the rejected file is removed before the next boot."""
+def test_sshd_settings_with_a_syntax_error_fail_in_the_plan(site: Site) -> None:
+    """sshd keeps running with its old settings, and no file is written."""
     before = site.show("ssh", "InvocationID")
     done = site.report("apply", settings("AllowUsrs root\\n"), code=1)
     (file,), (service,) = done["layers"]
     assert "Bad configuration option: AllowUsrs" in service["reason"]
-    assert file["reason"] == "undone: sshd refuses the new configuration"
+    assert file["reason"] == "not started: its plan fails"
     assert not site.host.path(SETTINGS).exists() and site.show("ssh", "InvocationID") == before
     site.say("destroy")
 

@@ -172,17 +172,17 @@ def test_prune_keeps_the_entries_of_others(site: Site) -> None:
 def test_validators_refuse_wrong_content_before_it_is_installed(site: Site) -> None:
     wrong = "  - sudoers: wrong\n    content: daemon ALL=(ALL NOPASSWD\n"
     node = site.nodes("apply", wrong, code=1)["sudoers:wrong"]
-    assert "visudo rejects the new content" in node["actions"][0]["reason"]
+    assert "visudo rejects the new content" in node["reason"]
     assert not site.host.path("/etc/sudoers.d/wrong").exists()
     unit = "  - systemd_unit: wrong\n    sections: {Service: {ExecStart: /usr/bin/true, Tpye: oneshot}}\n"
     node = site.nodes("apply", unit, code=1)["systemd_unit:wrong"]
-    assert "systemd-analyze rejects the new content" in node["actions"][0]["reason"]
-    assert "Tpye" in node["actions"][0]["reason"]
+    assert "systemd-analyze rejects the new content" in node["reason"]
+    assert "Tpye" in node["reason"]
     assert not site.host.path("/etc/systemd/system/wrong.service").exists()
     site.say("apply", unit + "    verify: false\n")
     drop_in = "  - systemd_unit: wrong\n    drop_in: a\n    content: |\n      [Service]\n      ExecStart=relative\n"
     node = site.nodes("apply", unit + "    verify: false\n" + drop_in + "    provides: drop-in\n", code=1)["drop-in"]
-    assert "systemd-analyze rejects the new content" in node["actions"][1]["reason"]
+    assert "systemd-analyze rejects the new content" in node["reason"]
 
 
 def test_unit_that_runs_is_not_removed(site: Site) -> None:
