@@ -24,8 +24,8 @@ def mount(
 
     The directory must exist, or a required node must create it. If the line changes, or the mounted file system has
     other options, statecfg mounts it again with these options (``mount -o remount``). It compares `ro`, `noexec`,
-    `nosuid`, `nodev`, `nosymfollow`, `noatime`, `nodiratime`, `relatime`, `sync`, `dirsync`, `lazytime`, and the size of
-    a tmpfs. Another file system that is mounted there is an error, and so are two lines for one directory in
+    `nosuid`, `nodev`, `nosymfollow`, `noatime`, `nodiratime`, `relatime`, `sync`, `dirsync`, `lazytime`, and the size
+    of a tmpfs. Another file system that is mounted there is an error, and so are two lines for one directory in
     /etc/fstab, because systemd uses only the first. The plan shows what is in the directory as `known after` the mount.
 
     Undo: statecfg unmounts a file system that was not mounted before, and restores the former line, or removes the

@@ -80,7 +80,7 @@ def _value(options: Sequence[str], name: str) -> str | None:
 
 
 def _bytes(text: str) -> int | str:
-    """Return a number of bytes in whole pages as the kernel counts them; a text that is no number is returned."""
+    """Return a number of bytes in whole pages as the kernel counts them; return any other string as it is."""
     found = re.fullmatch(r"(\d+)([kmgt]?)", text.lower())
     if found is None:
         return text

@@ -74,7 +74,7 @@ def confirm(
             step.outcome, step.reason = Outcome.SKIPPED, why
         elif step.node.type in names:
             machine.turn(name, above.get(name, frozenset()))
-            step.reason = overridden(types, step.node, machine, nodes)
-            if step.reason:
-                step.outcome, failed = Outcome.FAILED, True
+            why = overridden(types, step.node, machine, nodes)
+            if why:
+                step.outcome, step.reason, failed = Outcome.FAILED, why, True
     machine.complete = False

@@ -52,7 +52,7 @@ def test_settings_of_the_server_come_true_and_are_undone(site: Site) -> None:
 
 
 def test_settings_that_sshd_refuses_are_not_installed(site: Site) -> None:
-    """The plan finds it. If a command may change the answer, the apply finds it, and the former file is back at once."""
+    """The plan finds it. If a command may change that, the apply finds it, and the former file is back at once."""
     site.come_true(settings("{MaxAuthTries: 4}") + SERVICE)
     before = site.host.run(["systemctl", "show", "--value", "--property=InvocationID", "ssh"]).stdout
     wrong = settings("{MaxAuthTries: many}")
