@@ -44,12 +44,14 @@ def group(
 
 @group.owns
 def owns(attrs: Attrs) -> list[str]:
-    """Own the list of the members, if it is given."""
+    """Own the GID, and the list of the members, if it is given."""
     name, members = attrs["name"], attrs.get("members")
+    found = [f"gid:{attrs['gid']}"] if attrs.get("gid") is not None else []
     if members is None:
-        return []
+        return found
     of_users = [f"adds:the groups of {user}: {name}" for user in members]
-    return [f"whole:the members of {name}", *(f"part:the members of {name}: {user}" for user in members), *of_users]
+    found += [f"whole:the members of {name}", *(f"part:the members of {name}: {user}" for user in members)]
+    return found + of_users
 
 
 @group.validate

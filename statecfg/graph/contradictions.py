@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from statecfg.graph import identity, shared_facts
 from statecfg.graph.identity import normal
 from statecfg.graph.nodes import Node
 from statecfg.problems import Problem, problem
 from statecfg.remote.graph.wrong_values import show
+from statecfg.remote.ledger import claims
 
 # Several nodes of these types may have the same `path`. Each can set its mode, owner and group.
 SHARING = ("file", "line_in_file", "block_in_file", "replace", "ini_key", "json_key", "toml_key", "yaml_key")
@@ -16,7 +18,7 @@ PERMISSIONS = ("mode", "owner", "group")
 PRESENT = ("file", "download", "directory", "symlink", "hard_link", "archive", "remove")
 
 
-def check(nodes: Iterable[Node]) -> list[Problem]:
+def check(nodes: Sequence[Node]) -> list[Problem]:
     """Return a problem for each pair of nodes that contradict each other."""
     paths: dict[str, list[Node]] = {}
     for node in nodes:
@@ -26,7 +28,7 @@ def check(nodes: Iterable[Node]) -> list[Problem]:
         if isinstance(path, str):
             paths.setdefault(normal(path), []).append(node)
     shared = {path: group for path, group in paths.items() if len(group) > 1}
-    return [*_different(shared), *_inside_absent(paths)]
+    return [*_different(shared), *_inside_absent(paths, nodes), *shared_facts.check(nodes)]
 
 
 def _different(paths: Mapping[str, list[Node]]) -> Iterable[Problem]:
@@ -51,7 +53,7 @@ def _text(node: Node, field: str) -> str:
     return f"{value:04o}" if isinstance(value, int) else show(value)
 
 
-def _inside_absent(paths: Mapping[str, list[Node]]) -> Iterable[Problem]:
+def _inside_absent(paths: Mapping[str, list[Node]], nodes: Sequence[Node]) -> Iterable[Problem]:
     """Yield a problem if one node creates something in a directory that another node removes."""
     absent = {
         path: node
@@ -59,18 +61,26 @@ def _inside_absent(paths: Mapping[str, list[Node]]) -> Iterable[Problem]:
         for node in group
         if node.type in ("directory", "remove") and _removes(node)
     }
-    for path, group in paths.items() if absent else ():
-        present = next((node for node in group if not _removes(node)), None)
-        parent = posixpath.dirname(path)
-        while present is not None and parent != "/":
-            if parent in absent:
-                detail = f"{present.provides} creates something in {parent}, which {absent[parent].provides} removes"
+    for node in nodes if absent else ():
+        if node.broken or _removes(node):
+            continue
+        found = (claim.lstrip(claims.OWNED) for claim in identity.claims(node))
+        for path in sorted({*claims.paths(claim for claim in found if not claim.startswith("part:"))}):
+            above = next((parent for parent in _parents(path) if parent in absent), None)
+            if above is not None:
+                remover = absent[above]
+                detail = f"{node.provides} creates something in {above}, which {remover.provides} removes"
                 help = "remove `absent: true` from the directory, or also remove what the directory contains"
-                if absent[parent].type == "remove":
-                    help = f"delete the node {absent[parent].provides}, or also remove what the directory contains"
-                yield problem("SC0121", detail, help, *present.positions, *absent[parent].positions)
+                if remover.type == "remove":
+                    help = f"delete the node {remover.provides}, or also remove what the directory contains"
+                yield problem("SC0121", detail, help, *node.positions, *remover.positions)
                 break
-            parent = posixpath.dirname(parent)
+
+
+def _parents(path: str) -> Iterable[str]:
+    while path not in ("/", ""):
+        path = posixpath.dirname(path)
+        yield path
 
 
 def _removes(node: Node) -> bool:
