@@ -67,6 +67,10 @@ def command(playbook: str, hosts: str | None, yes: bool, no_hooks: bool, store: 
         else:
             work = session.of_hosts(hosts, chosen)
             jobs = [replace(job, playbook=name) for job in work.jobs]
+            from statecfg.run.named_hosts import named
+
+            path = Path(playbook)
+            events.keep(named(path, session.choice(chosen)), work.project.relative(path), {})
         work, agreed = replace(work, jobs=jobs), session.agreed()
         finished = session.run(work, Mode.DESTROY, how, output, asks=asks, agreed=agreed, events=events)
     return session.end(finished, output, events.problems)

@@ -7,7 +7,7 @@ import getpass
 import os
 import socket
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from statecfg.run.fleet import Options
     from statecfg.run.job import Job
     from statecfg.run.prepare import Work
-    from statecfg.run.report_model import Report, Unit
+    from statecfg.run.report_model import HostData, Report, Unit
     from statecfg.store.database import Store
     from statecfg.store.left_hosts import LeftHost
 
@@ -41,6 +41,7 @@ class Later:
 
     reconciler = None
     _target: Any = None
+    _kept: Any = None
 
     def __init__(self, make: Callable[[], Bus | Preview], run: str = "") -> None:
         self.run, self._make = run, make
@@ -52,6 +53,8 @@ class Later:
         :raises InvalidInput: a hook is wrong
         """
         self._target = self._make()
+        if self._kept is not None:
+            self._target.keep(*self._kept)
         joined: tuple[Options, Sequence[Job]] = self._target.join(options, jobs)
         return joined
 
@@ -80,10 +83,14 @@ class Later:
         events: dict[str, list[dict[str, str]]] = self._target.failed_events()
         return events
 
-    def left_hosts(self, work: Work) -> list[LeftHost]:
+    def left_hosts(self, work: Work, reports: Mapping[str, HostData]) -> list[LeftHost]:
         """Call `left_hosts` of the bus or preview."""
-        left: list[LeftHost] = self._target.left_hosts(work)
+        left: list[LeftHost] = self._target.left_hosts(work, reports)
         return left
+
+    def keep(self, names: Collection[str], file: str, reports: Mapping[str, HostData]) -> None:
+        """Call `keep` of the bus as soon as it is open."""
+        self._kept = names, file, reports
 
     @property
     def problems(self) -> list[str]:
@@ -210,7 +217,9 @@ def complete(report: Report, work: Work, events: Bus | Preview | Later | None) -
     if not whole["playbook"] and work.playbook is not None:  # hooks failed for all hosts
         whole["playbook"] = work.project.relative(work.playbook)
     if events is not None and report["mode"] in (Mode.PLAN, Mode.APPLY) and work.playbook is not None:
-        left: list[Any] = [host for host in events.left_hosts(work) if host["host"] not in whole["hosts"]]
+        left: list[Any] = [
+            host for host in events.left_hosts(work, whole["hosts"]) if host["host"] not in whole["hosts"]
+        ]
         if left:
             whole["left_hosts"] = left
     return whole

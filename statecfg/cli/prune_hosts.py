@@ -84,6 +84,7 @@ def apply(
     if playbook is None or not jobs or not sound or finished.cancelled or finished.declined:
         return finished, ()
     with lifecycle.bus(playbook, chosen, Mode.DESTROY, no_hooks, store) as events:
+        events.keep(work.everywhere, work.project.relative(playbook), report["hosts"])
         removed = session.run(
             replace(work, jobs=jobs, services=(), relations=()), Mode.DESTROY, how, output, agreed=True, events=events
         )

@@ -6,7 +6,7 @@ import contextlib
 import getpass
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,8 @@ from statecfg.problems import InvalidInput, problem
 from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.graph.names import HookStatus, HostStatus, Mode
 from statecfg.run.report_model import HostData
-from statecfg.store import StoreError, facts, hosts, left_hosts, opened, runs
+from statecfg.store import StoreError, facts, hosts, left_hosts, machines, opened, runs
+from statecfg.store.machines import MachineIdentity, Machines
 from statecfg.units import in_run
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Bus:
         self.mode, self.playbook = "", ""
         self.ledgers: dict[str, str] = {}  # host → lineage of its ledger after the last run of the playbook
         self.units: UnitsInRun | None = None
+        self.machines, self.inventory = Machines(), inventory
         self.mark = RunMark(self.store, run, who)
         self.host_log = HostLog(self.store)
         with contextlib.ExitStack() as undo:
@@ -118,6 +120,15 @@ class Bus:
         self.mode, self.playbook, self.events.engine.tell = mode, playbook, tell
         self.http.use(tell=tell)
 
+    def keep(self, names: Collection[str], file: str, reports: Mapping[str, HostData]) -> None:
+        """Destroy nothing on the machines of these hosts by another name.
+
+        :param names: the hosts that the playbook names
+        :param file: the playbook, relative to the project
+        :param reports: the hosts' parts of the report of an apply
+        """
+        self.machines.named = machines.known(self.store, names, file, self.inventory, reports)
+
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
         """Return the options and jobs of the run, with the hooks of each host and the store's data about it."""
         self.mark.mask = options.hooks.mask
@@ -155,12 +166,12 @@ class Bus:
         calls = () if self.reconciler is None else self.reconciler.fired.get(host, ())
         return "fired", [{**call, "name": ""} for call in calls]
 
-    def left_hosts(self, work: Work) -> list[LeftHost]:
+    def left_hosts(self, work: Work, reports: Mapping[str, HostData]) -> list[LeftHost]:
         """Return the hosts that the playbook no longer contains, as in reports."""
         file, path = work.project.relative(work.playbook or Path()), str(work.playbook)
         left: list[LeftHost] = []
         with self.problems.collecting():
-            left += left_hosts.find(self.store, self.playbook, file, work.everywhere, work.inventory, path)
+            left += left_hosts.find(self.store, self.playbook, file, work.everywhere, work.inventory, path, reports)
         return left
 
     def due(self, host: str) -> list[Unit]:
@@ -180,6 +191,8 @@ class Bus:
             report["units"] = self.due(host)
         with self.problems.collecting():
             sent = report.get("facts") or {}
+            ledger, peer = str(report.get("ledger") or ""), str(report.get("peer") or "")
+            self.machines.met[host] = MachineIdentity(ledger, peer, machines.address(self.inventory, host))
             events = hosts.check_in(self.store, host, sent, report.get("ledger", ""), str(sent.get("boot_id", "")))
             for event in events:
                 self.events.fire(event, host, None)
@@ -208,6 +221,9 @@ class Bus:
         """
         if self.mode != Mode.DESTROY:
             return ""
+        why = self.machines.refusal(host)
+        if why:
+            return why
         try:
             reconciler = self.http.of(host, self.playbook)
             if reconciler is None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from statecfg.run.fleet import Options
     from statecfg.run.job import Job
     from statecfg.run.prepare import Work
-    from statecfg.run.report_model import Unit
+    from statecfg.run.report_model import HostData, Unit
     from statecfg.store.left_hosts import LeftHost
 
 
@@ -109,13 +109,13 @@ class Preview:
         """Return nothing: no hook was called."""
         return {}
 
-    def left_hosts(self, work: Work) -> list[LeftHost]:
+    def left_hosts(self, work: Work, reports: Mapping[str, HostData]) -> list[LeftHost]:
         """Return the hosts that the playbook no longer contains, as in reports."""
         if not self.there:
             return []
         file, path = work.project.relative(work.playbook or Path()), str(work.playbook)
         with self._opened() as store:
-            return left_hosts.find(store, self.playbook, file, work.everywhere, work.inventory, path)
+            return left_hosts.find(store, self.playbook, file, work.everywhere, work.inventory, path, reports)
 
     def due(self, host: str) -> list[Unit]:
         """Return the hooks of units that are due on a host."""

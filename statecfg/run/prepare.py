@@ -131,7 +131,7 @@ def _playbook(path: Path, choice: Choice, reshape: Reshape | None) -> Work:
     awaited: Awaited | None = None
     with opaque.recording() as used, secret_keys.opening(choice.keys or secret_keys.Keys()):
         with collecting() as problems, reporting():
-            chosen = _chosen(path, choice)
+            chosen = chosen_by(path, choice)
             project = chosen.project
             jobs, evaluated = _jobs(path, choice, chosen, own_facts.find(project.root))
             services, relations = chosen.services(choice)
@@ -272,9 +272,9 @@ class _Chosen:
         return services, declared.relations(services, self.relations)
 
 
-def _chosen(path: Path, choice: Choice) -> _Chosen:
-    from statecfg.playbook import project as projects
-    from statecfg.playbook import secret_keys
+def chosen_by(path: Path, choice: Choice) -> _Chosen:
+    """Return a playbook and its hosts; report what is wrong."""
+    from statecfg.playbook import project as projects, secret_keys  # isort: skip
 
     project = projects.find(path)
     keys = project.settings.keys

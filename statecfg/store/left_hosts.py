@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable
-from typing import TypedDict
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, TypedDict
 
 from statecfg.playbook.inventory import LOCAL, Inventory
 from statecfg.remote.graph.names import Mode, Outcome
-from statecfg.store import hosts, projects, runs
+from statecfg.store import hosts, machines, projects, runs
 from statecfg.store.database import Store
 
 LOOKED_AT = 20  # number of runs that changed a host, to search for its resources
@@ -44,14 +44,23 @@ def added(store: Store, playbook: str) -> dict[str, list[str]]:
 
 
 def find(
-    store: Store, playbook: str, file: str, named: Collection[str], inventory: Inventory | None, path: str
+    store: Store,
+    playbook: str,
+    file: str,
+    named: Collection[str],
+    inventory: Inventory | None,
+    path: str,
+    reports: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[LeftHost]:
     """Return the hosts that a playbook was applied to and no longer names, sorted by name.
+
+    A machine that the playbook names by another name is not one of them.
 
     :param playbook: PROJECT/PATH
     :param file: the same playbook, relative to the project
     :param named: the hosts that the playbook names now, including those outside the limit of this run
     :param path: the playbook as written in a command
+    :param reports: the hosts' parts of the report of this run
     """
     units: dict[str, list[str]] = {}
     with store.reading() as connection:
@@ -62,6 +71,11 @@ def find(
                 units.setdefault(unit.host, []).append(unit.name)
     bound = {host.name for host in hosts.every(store) if playbook in host.playbooks}
     names = sorted((bound | units.keys()) - set(named))
+    if names:
+        found = machines.Machines()
+        found.met = machines.known(store, names, file, inventory)
+        found.named = machines.known(store, named, file, inventory, reports)
+        names = [name for name in names if not found.refusal(name)]
     resources = _resources(store, file, names)
     left: list[LeftHost] = []
     for name in names:
