@@ -1,16 +1,17 @@
-"""Archives: read tar and zip files, refuse unsafe ones, and unpack them as a tree of files."""
+"""Archives as trees of files: their check, and the undo."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import posixpath
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import directories, paths, records, restore, tree
+from statecfg.resources.shared.unpacking import Archive
 
 if TYPE_CHECKING:
     from typing import NotRequired, TypedDict
@@ -25,131 +26,7 @@ if TYPE_CHECKING:
         target: NotRequired[str]
 
 
-MOST_BYTES = 4 << 30  # of all unpacked files
-MOST_ENTRIES = 50_000
 MOST_PACKED = 512 << 20  # bytes of an archive that is read on the host
-
-
-class Archive:
-    """An archive. It is opened when its content is needed.
-
-    :param opened: returns the file as a stream
-    :param strip: the number of leading components of each name to leave out
-    """
-
-    def __init__(self, opened: Callable[[], Any], strip: int) -> None:
-        self.opened, self.strip = opened, strip
-        self._file: Any = None
-        self._members: dict[str, Any] = {}
-
-    def members(self) -> Mapping[str, Any]:
-        """Return name → member, in the order of the archive.
-
-        :raises ValueError: if it is not an archive, or not a safe one
-        """
-        if self._file is None:
-            stream = self.opened()
-            import tarfile
-            import zipfile
-
-            try:
-                self._file = zipfile.ZipFile(stream) if _is_zip(stream) else tarfile.open(fileobj=stream)
-                listed = self._file.infolist() if hasattr(self._file, "infolist") else self._file.getmembers()
-            except _failures() as problem:
-                raise ValueError(f"it is not a readable tar or zip archive: {problem}") from None
-            for member in listed:
-                self._add(member)
-            self._check_parents()
-        return self._members
-
-    def _add(self, member: Any) -> None:
-        name = getattr(member, "filename", None) or member.name
-        parts = [part for part in name.split("/") if part not in ("", ".")]
-        if name.startswith("/") or ".." in parts:
-            raise ValueError(f"the name {name!r} leads out of the directory")
-        if not _utf8(name):
-            raise ValueError(f"the name {name!r} is not UTF-8")
-        if len(self._members) >= MOST_ENTRIES:
-            raise ValueError(f"it has more than {MOST_ENTRIES} entries")
-        parts = parts[self.strip :]
-        if parts:
-            name = "/".join(parts)
-            self._members.pop(name, None)  # a later entry replaces an earlier one, as in tar
-            self._members[name] = member
-            if _file_type(member) == "symlink":
-                self._check_link(name, member)
-
-    def _check_link(self, name: str, member: Any) -> None:
-        target = self.target(member)
-        inside = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
-        if target.startswith("/") or not _utf8(target) or inside == ".." or inside.startswith("../"):
-            raise ValueError(f"the link {name!r} to {target!r} leads out of the directory")
-
-    def _check_parents(self) -> None:
-        for name in list(self._members):
-            above = posixpath.dirname(name)
-            while above:
-                member = self._members.get(above)
-                if member is not None and _file_type(member) != "directory":
-                    raise ValueError(f"{name!r} is inside {above!r}, which is not a directory")
-                above = posixpath.dirname(above)
-
-    def file_type(self, name: str) -> str:
-        """Return the file type of a member."""
-        return _file_type(self.members()[name])
-
-    def target(self, member: Any) -> str:
-        """Return the target of a symbolic link."""
-        linked = getattr(member, "linkname", None)
-        return str(linked) if linked is not None else self._file.read(member).decode("utf-8", "surrogateescape")
-
-    def entries(self) -> dict[str, PackedEntry]:
-        """Return what the archive contains: name → entry, with the digests of files.
-
-        :raises ValueError: see `members`
-        """
-        found: dict[str, PackedEntry] = {}
-        total = 0
-        for name, member in self.members().items():
-            above = posixpath.dirname(name)
-            while above and above not in found:  # some archives do not list directories
-                found[above] = {"kind": "directory"}
-                above = posixpath.dirname(above)
-            file_type = _file_type(member)
-            found[name] = {"kind": file_type}
-            if file_type == "symlink":
-                found[name]["target"] = self.target(member)
-            elif file_type == "file":
-                digest, size = hashlib.sha256(), 0
-                try:
-                    for piece in self.chunks(name):
-                        digest.update(piece)
-                        size += len(piece)
-                        if total + size > MOST_BYTES:
-                            raise ValueError(f"its files have more than {MOST_BYTES} bytes")
-                except LookupError as problem:
-                    raise ValueError(str(problem)) from None
-                total += size
-                found[name]["sha256"], found[name]["size"] = digest.hexdigest(), size
-                if _executable(member):
-                    found[name]["executable"] = True
-        return found
-
-    def chunks(self, name: str, size: int = 1 << 18) -> Iterator[bytes]:
-        """Yield the content of a file in pieces.
-
-        :raises LookupError: if the archive is damaged
-        """
-        member = self.members()[name]
-        read = self._file.open if hasattr(self._file, "infolist") else self._file.extractfile
-        try:
-            with read(member) as stream:
-                piece = stream.read(size)
-                while piece:
-                    yield piece
-                    piece = stream.read(size)
-        except _failures() as problem:
-            raise LookupError(f"{name!r} can't be read: {problem}") from None
 
 
 class Packed(Blob):
@@ -162,62 +39,41 @@ class Packed(Blob):
         self.archive, self.name = archive, name
 
     def chunks(self, size: int = 1 << 18) -> Iterator[bytes]:
-        """Yield the content in pieces."""
-        return self.archive.chunks(self.name, size)
+        """Yield the content in pieces.
+
+        :raises LookupError: if the archive is damaged, or has changed
+        """
+        digest = hashlib.sha256()
+        for piece in self.archive.chunks(self.name, size):
+            digest.update(piece)
+            yield piece
+        if digest.hexdigest() != self.sha256:
+            raise LookupError(f"{self.name!r} has other content by now")
 
     def read(self) -> bytes:
         """Return the content."""
         return b"".join(self.chunks())
 
 
-def _failures() -> tuple[type[Exception], ...]:
-    """Return the exceptions with which the standard library refuses an archive."""
-    import tarfile
-    import zipfile
-    import zlib
+def entries(archive: Archive) -> dict[str, PackedEntry]:
+    """Return what an archive contains: name → entry, with the digests of files.
 
-    found = (OSError, EOFError, KeyError, RuntimeError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
-    try:
-        from lzma import LZMAError
-    except ImportError:  # a Python without xz
-        return found
-    return (*found, LZMAError)
-
-
-def _is_zip(stream: Any) -> bool:
-    start = stream.read(4)
-    stream.seek(0)
-    return bool(start in (b"PK\x03\x04", b"PK\x05\x06"))
-
-
-def _utf8(name: str) -> bool:
-    try:
-        return bool(name.encode("utf-8"))
-    except UnicodeEncodeError:
-        return False
-
-
-def _file_type(member: Any) -> str:
-    """Return the file type of a member. A hard link is a file with the content of its target.
-
-    :raises ValueError: for a device or pipe
+    :raises ValueError: see `Archive.members`
     """
-    if hasattr(member, "filename"):
-        if member.filename.endswith("/"):
-            return "directory"
-        return "symlink" if member.external_attr >> 28 == 0o12 else "file"
-    if member.isdir():
-        return "directory"
-    if member.issym():
-        return "symlink"
-    if member.isreg() or member.islnk():
-        return "file"
-    raise ValueError(f"{member.name!r} is neither a file, a directory nor a link")
-
-
-def _executable(member: Any) -> bool:
-    mode = member.external_attr >> 16 if hasattr(member, "filename") else member.mode
-    return bool(mode & 0o100)
+    found: dict[str, PackedEntry] = {}
+    for name, member in archive.members(digests=True).items():
+        above = posixpath.dirname(name)
+        while above and above not in found:  # some archives do not list directories
+            found[above] = {"kind": "directory"}
+            above = posixpath.dirname(above)
+        found[name] = {"kind": member.kind}
+        if member.kind == "symlink":
+            found[name]["target"] = member.target
+        elif member.kind == "file":
+            found[name]["sha256"], found[name]["size"] = member.digest, member.size
+            if member.executable:
+                found[name]["executable"] = True
+    return found
 
 
 def packed(content: Blob, strip: int) -> dict[str, PackedEntry]:
@@ -225,7 +81,7 @@ def packed(content: Blob, strip: int) -> dict[str, PackedEntry]:
 
     :raises ValueError: if it can't be unpacked
     """
-    return Archive(lambda: _opened(content), strip).entries()
+    return entries(Archive(lambda: _opened(content), strip))
 
 
 def _opened(content: Blob) -> Any:
@@ -237,7 +93,7 @@ def read(attrs: records.Attrs, world: World) -> dict[str, tree.SourceEntry]:
 
     :raises CheckError: if the archive can't be unpacked
     """
-    content, entries, strip = attrs.get("content"), attrs.get("tree"), attrs.get("strip_components") or 0
+    content, listed, strip = attrs.get("content"), attrs.get("tree"), attrs.get("strip_components") or 0
     if content is not None:
         archive = Archive(lambda: _opened(content), strip)
     else:
@@ -247,13 +103,13 @@ def read(attrs: records.Attrs, world: World) -> dict[str, tree.SourceEntry]:
             raise CheckError(f"file {path} does not exist; require the node that creates it")
         if stat.size > MOST_PACKED:
             raise CheckError(f"{path} has {stat.size} bytes; statecfg reads at most {MOST_PACKED}")
-        archive = Archive(lambda: io.BytesIO(world.read(path)), strip)
+        archive = Archive(lambda: world.open(path), strip)
         try:
-            entries = archive.entries()
+            listed = entries(archive)
         except ValueError as problem:
             raise CheckError(f"{path}: {problem}") from None
     found: dict[str, tree.SourceEntry] = {}
-    for name, entry in (entries or {}).items():
+    for name, entry in (listed or {}).items():
         found[name] = {"kind": entry["kind"]}
         if entry["kind"] == "file":
             found[name]["content"] = Packed(entry, archive, name)

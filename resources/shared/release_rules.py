@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from statecfg.remote.graph.wrong_values import Wrong
-from statecfg.resources.shared import archives, download_rules, downloads, fetched, releases
+from statecfg.resources.shared import download_rules, downloads, fetched, releases, unpacking
 
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+~_-]*\Z")
 
@@ -35,7 +35,7 @@ class FetchedMember(fetched.Fetched):
         for _ in whole.chunks():
             break  # it is in the cache now
         with (fetched.directory() / self.archive).open("rb") as stream:
-            archive = archives.Archive(lambda: stream, 0)
+            archive = unpacking.Archive(lambda: stream, 0)
             yield from releases.content(archive, self.member, self.sha256, self.url, downloads.PIECE)
 
 

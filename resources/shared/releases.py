@@ -11,7 +11,7 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.ledger.records import SAID
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import archives, downloads, files, links, paths, records, restore, snapshot
+from statecfg.resources.shared import downloads, files, links, paths, records, restore, snapshot, unpacking
 
 if TYPE_CHECKING:
     from typing import NotRequired
@@ -61,10 +61,10 @@ class Member(downloads.Download):
             for piece in downloads.Download.chunks(self, size):
                 stream.write(piece)
             stream.seek(0)
-            yield from content(archives.Archive(lambda: stream, 0), self.member, self.sha256, self.url, size)
+            yield from content(unpacking.Archive(lambda: stream, 0), self.member, self.sha256, self.url, size)
 
 
-def content(archive: archives.Archive, member: str, sha256: str, url: str, size: int) -> Iterator[bytes]:
+def content(archive: unpacking.Archive, member: str, sha256: str, url: str, size: int) -> Iterator[bytes]:
     """Yield the content of a member of an archive in pieces.
 
     :param url: where the archive comes from, for messages

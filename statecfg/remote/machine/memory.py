@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import IO, Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from statecfg.remote.graph.above import above
 from statecfg.remote.graph.model import Blob
@@ -31,6 +31,9 @@ class Nothing:
         return Stat("directory", 0o755, "root", "root") if normal(path) == "/" else None
 
     def read(self, path: str) -> bytes:
+        raise FileNotFoundError(2, "No such file or directory", path)
+
+    def open(self, path: str) -> IO[bytes]:
         raise FileNotFoundError(2, "No such file or directory", path)
 
     def digest(self, path: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
-from typing import AbstractSet, Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import IO, AbstractSet, Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from statecfg.remote.graph.model import Blob, Unknown
 from statecfg.remote.graph.names import ActionStatus
@@ -65,6 +66,11 @@ class Planned(Overlay):
             return Overlay.probe(self, argv, timeout, inputs, **options)
         finally:
             self.before = before
+
+    def open(self, path: str) -> IO[bytes]:
+        real_path, blob = self._planned_content(path)
+        found: IO[bytes] = self.base.open(real_path) if blob is None else io.BytesIO(blob.read())
+        return found
 
     def _tick(self) -> int:
         self.clock += 1

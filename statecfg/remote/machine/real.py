@@ -6,7 +6,7 @@ import errno
 import os
 import stat as st
 import time
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import IO, Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from statecfg.remote.graph.above import above
 from statecfg.remote.graph.model import Blob
@@ -116,6 +116,9 @@ class RealMachine(Machine):
     def read(self, path: str) -> bytes:
         with os.fdopen(open_file(path), "rb") as stream:
             return stream.read()
+
+    def open(self, path: str) -> IO[bytes]:
+        return os.fdopen(open_file(path), "rb")
 
     def digest(self, path: str) -> str:
         return paths.digest_of(path) if self.facets.digests is None else self.facets.digests.of(path)

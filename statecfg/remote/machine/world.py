@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+import io
+from typing import IO, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from statecfg.remote.graph.above import above
 from statecfg.remote.graph.model import Blob, HostNode
@@ -144,6 +145,14 @@ class World:
         :raises Unknown: if the content is not known yet
         """
         raise NotImplementedError
+
+    def open(self, path: str) -> IO[bytes]:
+        """Return a file's content as a stream, so that a large file is not in memory as a whole. A link is followed.
+
+        :raises OSError: if the file cannot be read
+        :raises Unknown: if the content is not known yet
+        """
+        return io.BytesIO(self.read(path))
 
     def digest(self, path: str) -> str:
         """Return the SHA-256 of a file's content in hex, without loading the content into memory.
