@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from statecfg.remote.graph.errors import StatecfgError
+
 MOST_MEMORY = 72 << 20  # bytes that xz may use; `xz -9` needs 65 MiB
 MOST_HEADER = 1 << 20  # bytes of the headers of one entry
 FREE, RATIO = 128 << 20, 100  # more bytes than the first are allowed only up to this multiple of the packed bytes
@@ -13,11 +15,11 @@ LONGEST = 300.0  # seconds for all of the content
 PIECE = 1 << 18  # bytes
 
 
-class Refused(ValueError):
+class UnsafeArchive(StatecfgError, ValueError):
     """An archive that is not safe."""
 
 
-class Stream:
+class Unpacked:
     """The bytes of a tar file, which may be compressed.
 
     :param raw: the file
@@ -46,7 +48,7 @@ class Stream:
     def seek(self, position: int) -> int:
         """Go to a position in the unpacked bytes, or to their end."""
         if position < 0:
-            raise Refused("it has a negative offset")
+            raise UnsafeArchive("it has a negative offset")
         if self._codec is None:
             self.position = self.raw.seek(position)
             return position
@@ -59,11 +61,11 @@ class Stream:
     def read(self, size: int = -1) -> bytes:
         """Return this number of bytes, fewer only at the end."""
         if size < 0:
-            raise Refused("it has an entry with a negative size")
+            raise UnsafeArchive("it has an entry with a negative size")
         if self.headroom is not None:
             self.headroom -= size
             if self.headroom < 0:
-                raise Refused(f"an entry has more than {MOST_HEADER} bytes of names and settings")
+                raise UnsafeArchive(f"an entry has more than {MOST_HEADER} bytes of names and settings")
         found = self._next(size)
         if len(found) == size or not found:
             return found
@@ -78,7 +80,7 @@ class Stream:
         found: bytes = self.raw.read(most) if self._codec is None else self._unpacked(most)
         self.position += len(found)
         if self.position > FREE and self._codec is not None and self.position > RATIO * self.packed:
-            raise Refused(f"it is a bomb: {self.packed} bytes contain more than {self.position}")
+            raise UnsafeArchive(f"it is a bomb: {self.packed} bytes contain more than {self.position}")
         return found
 
     def _unpacked(self, most: int) -> bytes:
@@ -124,7 +126,7 @@ class Stream:
         data: bytes = self.raw.read(1 << 16)
         self.packed += len(data)
         if time.monotonic() > self.deadline:
-            raise Refused(f"it takes more than {LONGEST:g} seconds to read")
+            raise UnsafeArchive(f"it takes more than {LONGEST:g} seconds to read")
         return data
 
 
@@ -142,6 +144,6 @@ def _decompressor(start: bytes) -> Callable[[], Any] | None:
         try:
             import lzma
         except ImportError:
-            raise Refused("Python has no module lzma here") from None
+            raise UnsafeArchive("Python has no module lzma here") from None
         return lambda: lzma.LZMADecompressor(memlimit=MOST_MEMORY)
     return None

@@ -10,7 +10,7 @@ import posixpath
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from statecfg.resources.shared.inflating import FREE, MOST_HEADER, PIECE, RATIO, Refused, Stream
+from statecfg.resources.shared.inflating import FREE, MOST_HEADER, PIECE, RATIO, Unpacked, UnsafeArchive
 
 MOST_BYTES = 4 << 30  # of all unpacked files
 MOST_ENTRIES = 50_000
@@ -22,7 +22,7 @@ LINKS = 40  # the limit of Linux
 NOTHING = hashlib.sha256().hexdigest()
 
 
-class Member:
+class PackedFile:
     """An entry of an archive.
 
     :param kind: `file`, `directory` or `symlink`
@@ -48,9 +48,9 @@ class Archive:
     def __init__(self, opened: Callable[[], Any], strip: int) -> None:
         self.opened, self.strip = opened, strip
         self._reader: _Tar | _Zip | None = None
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, PackedFile] = {}
 
-    def members(self, digests: bool = False) -> Mapping[str, Member]:
+    def members(self, digests: bool = False) -> Mapping[str, PackedFile]:
         """Return name → member, in the order of the archive.
 
         :param digests: also read all files
@@ -58,11 +58,11 @@ class Archive:
         """
         if self._reader is None or (digests and not all(each.digest for each in self._members.values())):
             raw = self.opened()
-            found: dict[str, Member] = {}
+            found: dict[str, PackedFile] = {}
             try:
                 self._reader = _Zip(raw) if _is_zip(raw) else _Tar(raw)
                 self._read(self._reader, found, digests)
-            except Refused:
+            except UnsafeArchive:
                 raise
             except _failures() as problem:
                 raise ValueError(f"it is not a readable tar or zip archive: {problem}") from None
@@ -71,7 +71,7 @@ class Archive:
             self._members = found
         return self._members
 
-    def _read(self, reader: _Tar | _Zip, found: dict[str, Member], digests: bool) -> None:
+    def _read(self, reader: _Tar | _Zip, found: dict[str, PackedFile], digests: bool) -> None:
         """Fill a map with the members of an archive."""
         count = names = total = 0
         free = max(FREE, RATIO * reader.size)
@@ -79,13 +79,13 @@ class Archive:
             count, total = count + 1, total + member.size
             names += sum(map(len, parts)) + len(member.target)
             if count > MOST_ENTRIES:
-                raise Refused(f"it has more than {MOST_ENTRIES} entries")
+                raise UnsafeArchive(f"it has more than {MOST_ENTRIES} entries")
             if names > MOST_NAMES:
-                raise Refused(f"its names have more than {MOST_NAMES} bytes")
+                raise UnsafeArchive(f"its names have more than {MOST_NAMES} bytes")
             if total > MOST_BYTES:
-                raise Refused(f"its files have more than {MOST_BYTES} bytes")
+                raise UnsafeArchive(f"its files have more than {MOST_BYTES} bytes")
             if total > free:
-                raise Refused(f"it is a bomb: {reader.size} bytes contain {total}")
+                raise UnsafeArchive(f"it is a bomb: {reader.size} bytes contain {total}")
             if digests and member.kind == "file" and not member.digest:
                 member.digest = _digest(reader.chunks(member, PIECE)) if member.size else NOTHING
             short = "/".join(parts[self.strip :])
@@ -106,7 +106,7 @@ class Archive:
         assert self._reader is not None
         try:
             yield from self._reader.chunks(member, size)
-        except _failures() as problem:  # `Refused` is one of them
+        except _failures() as problem:  # `UnsafeArchive` is one of them
             raise LookupError(f"{name!r} can't be read: {problem}") from None
 
 
@@ -116,12 +116,12 @@ class _Tar:
     def __init__(self, raw: Any) -> None:
         import tarfile
 
-        self.stream = Stream(raw)
+        self.stream = Unpacked(raw)
         self.size = self.stream.size
         self.file = tarfile.open(fileobj=self.stream, mode="r:")  # type: ignore[call-overload]  # it only reads
-        self.found: dict[str, Member] = {}  # for hard links
+        self.found: dict[str, PackedFile] = {}  # for hard links
 
-    def each(self) -> Iterator[tuple[list[str], Member]]:
+    def each(self) -> Iterator[tuple[list[str], PackedFile]]:
         """Yield each entry with the components of its name."""
         settings = 0
         while True:
@@ -133,33 +133,33 @@ class _Tar:
             if info.pax_headers:
                 settings += sum(len(key) + len(str(value)) for key, value in info.pax_headers.items())
                 if settings > MOST_NAMES:
-                    raise Refused(f"its settings have more than {MOST_NAMES} bytes")
+                    raise UnsafeArchive(f"its settings have more than {MOST_NAMES} bytes")
                 info.pax_headers = {}
             self.file.members = []  # this module has them
             if info.size < 0:
-                raise Refused(f"{info.name!r} has a negative size")
+                raise UnsafeArchive(f"{info.name!r} has a negative size")
             member, parts = self._member(info), _parts(info.name)
             self.found["/".join(parts)] = member
             yield parts, member
 
-    def _member(self, info: Any) -> Member:
+    def _member(self, info: Any) -> PackedFile:
         if info.isdir():
-            return Member("directory", None)
+            return PackedFile("directory", None)
         if info.issym():
-            return Member("symlink", None, target=info.linkname)
+            return PackedFile("symlink", None, target=info.linkname)
         executable = bool(info.mode & 0o100)
         if info.islnk():
             same = self.found.get("/".join(_parts(info.linkname)))
             if same is None or same.kind != "file":
-                raise Refused(f"{info.name!r} is a hard link to {info.linkname!r}, which is not a file before it")
-            member = Member("file", same.info, same.size, executable)
+                raise UnsafeArchive(f"{info.name!r} is a hard link to {info.linkname!r}, which is not a file before it")
+            member = PackedFile("file", same.info, same.size, executable)
             member.digest = same.digest
             return member
         if not info.isreg():
-            raise Refused(f"{info.name!r} is neither a file, a directory nor a link")
-        return Member("file", info, info.size, executable)
+            raise UnsafeArchive(f"{info.name!r} is neither a file, a directory nor a link")
+        return PackedFile("file", info, info.size, executable)
 
-    def chunks(self, member: Member, size: int) -> Iterator[bytes]:
+    def chunks(self, member: PackedFile, size: int) -> Iterator[bytes]:
         """Yield the content of a file in pieces."""
         self.stream.headroom = None
         stream = self.file.extractfile(member.info)
@@ -181,24 +181,24 @@ class _Zip:
         raw.seek(0)
         self.file = zipfile.ZipFile(raw)
 
-    def each(self) -> Iterator[tuple[list[str], Member]]:
+    def each(self) -> Iterator[tuple[list[str], PackedFile]]:
         """Yield each entry with the components of its name."""
         for info in self.file.infolist():
             yield _parts(info.filename), self._member(info)
 
-    def _member(self, info: Any) -> Member:
+    def _member(self, info: Any) -> PackedFile:
         name = info.filename
         if name.endswith("/"):
-            return Member("directory", None)
+            return PackedFile("directory", None)
         if info.compress_type not in (0, 8):  # the others can use any amount of memory
-            raise Refused(f"{name!r} is compressed with a method other than deflate")
+            raise UnsafeArchive(f"{name!r} is compressed with a method other than deflate")
         if info.external_attr >> 28 != 0o12:
-            return Member("file", info, info.file_size, bool(info.external_attr >> 16 & 0o100))
+            return PackedFile("file", info, info.file_size, bool(info.external_attr >> 16 & 0o100))
         if info.file_size > LONGEST_PATH:
-            raise Refused(f"the link {name!r} is too long")
-        return Member("symlink", None, target=self.file.read(info).decode("utf-8", "surrogateescape"))
+            raise UnsafeArchive(f"the link {name!r} is too long")
+        return PackedFile("symlink", None, target=self.file.read(info).decode("utf-8", "surrogateescape"))
 
-    def chunks(self, member: Member, size: int) -> Iterator[bytes]:
+    def chunks(self, member: PackedFile, size: int) -> Iterator[bytes]:
         """Yield the content of a file in pieces."""
         with self.file.open(member.info) as stream:
             piece = stream.read(size)
@@ -221,7 +221,7 @@ def _check_directory(raw: Any, size: int) -> None:
     end = raw.read(tail)
     at = end.rfind(b"PK\x05\x06")
     if at < 0 or len(end) < at + 22:
-        raise Refused("it is not a readable tar or zip archive: its directory is missing")
+        raise UnsafeArchive("it is not a readable tar or zip archive: its directory is missing")
     length, start = (int.from_bytes(end[at + a : at + a + 4], "little") for a in (12, 16))
     position = size - tail + at
     if 0xFFFFFFFF in (length, start) or end[at + 10 : at + 12] == b"\xff\xff":
@@ -230,37 +230,37 @@ def _check_directory(raw: Any, size: int) -> None:
         if wide.startswith(b"PK\x06\x06") and wide[56:60] == b"PK\x06\x07":
             length, position = int.from_bytes(wide[40:48], "little"), position - 76
     if length > min(MOST_DIRECTORY, position):
-        raise Refused(f"its directory has {length} bytes")
+        raise UnsafeArchive(f"its directory has {length} bytes")
     raw.seek(position - length)
     listed, at, count = raw.read(length), 0, 0
     while listed[at : at + 4] == b"PK\x01\x02":
         at += 46 + sum(int.from_bytes(listed[at + a : at + a + 2], "little") for a in (28, 30, 32))
         count += 1
         if count > MOST_ENTRIES:
-            raise Refused(f"it has more than {MOST_ENTRIES} entries")
+            raise UnsafeArchive(f"it has more than {MOST_ENTRIES} entries")
 
 
 def _parts(name: str) -> list[str]:
     """Return the components of a name.
 
-    :raises Refused: if it is not one of a file in the directory
+    :raises UnsafeArchive: if it is not one of a file in the directory
     """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts:
-        raise Refused(f"the name {name[:200]!r} leads out of the directory")
+        raise UnsafeArchive(f"the name {name[:200]!r} leads out of the directory")
     try:
         encoded = name.encode("utf-8")
     except UnicodeEncodeError:
-        raise Refused(f"the name {name[:200]!r} is not UTF-8") from None
+        raise UnsafeArchive(f"the name {name[:200]!r} is not UTF-8") from None
     if b"\0" in encoded:
-        raise Refused(f"the name {name[:200]!r} contains a null byte")
+        raise UnsafeArchive(f"the name {name[:200]!r} contains a null byte")
     long = len(encoded) > LONGEST_NAME
     if long and (len(encoded) > LONGEST_PATH or any(len(part.encode()) > LONGEST_NAME for part in parts)):
-        raise Refused(f"the name {name[:40]!r}… is too long")
+        raise UnsafeArchive(f"the name {name[:40]!r}… is too long")
     return parts
 
 
-def _check_parents(found: Mapping[str, Member]) -> None:
+def _check_parents(found: Mapping[str, PackedFile]) -> None:
     checked: set[str] = set()
     for name in found:
         above = posixpath.dirname(name)
@@ -268,11 +268,11 @@ def _check_parents(found: Mapping[str, Member]) -> None:
             checked.add(above)
             member = found.get(above)
             if member is not None and member.kind != "directory":
-                raise Refused(f"{name!r} is inside {above!r}, which is not a directory")
+                raise UnsafeArchive(f"{name!r} is inside {above!r}, which is not a directory")
             above = posixpath.dirname(above)
 
 
-def _check_links(found: Mapping[str, Member]) -> None:
+def _check_links(found: Mapping[str, PackedFile]) -> None:
     """Check that no link leads out of the directory, also not through other links of the archive."""
     steps = 0
     for name, member in found.items():
@@ -280,26 +280,26 @@ def _check_links(found: Mapping[str, Member]) -> None:
             steps = _follow(found, name, member.target, steps)
 
 
-def _follow(found: Mapping[str, Member], name: str, target: str, steps: int) -> int:
+def _follow(found: Mapping[str, PackedFile], name: str, target: str, steps: int) -> int:
     """Go where a link leads, and return the number of steps so far.
 
-    :raises Refused: if this is out of the directory
+    :raises UnsafeArchive: if this is out of the directory
     """
     why = f"the link {name!r} to {target[:200]!r} leads out of the directory"
     try:
         if target.startswith("/") or "\0" in target or len(target.encode("utf-8")) > LONGEST_PATH:
-            raise Refused(why)
+            raise UnsafeArchive(why)
     except UnicodeEncodeError:
-        raise Refused(why) from None
+        raise UnsafeArchive(why) from None
     here, rest, links = name.split("/")[:-1], target.split("/")[::-1], 0
     while rest:
         steps += 1
         if steps > MOST_STEPS:
-            raise Refused("its links lead through too many links")
+            raise UnsafeArchive("its links lead through too many links")
         part = rest.pop()
         if part == "..":
             if not here:
-                raise Refused(why)
+                raise UnsafeArchive(why)
             here.pop()
         elif part not in ("", "."):
             here.append(part)
@@ -307,7 +307,7 @@ def _follow(found: Mapping[str, Member], name: str, target: str, steps: int) -> 
             if member is not None and member.kind == "symlink":
                 links += 1
                 if links > LINKS or member.target.startswith("/"):
-                    raise Refused(f"the link {name!r} leads through too many links")
+                    raise UnsafeArchive(f"the link {name!r} leads through too many links")
                 here.pop()
                 rest += member.target.split("/")[::-1]
     return steps

@@ -34,6 +34,7 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     ├── ToolError                 remote.units    a hook's tool failed
     │   └── AgentError            remote.units    the agent refused the tool's request
     ├── NotEditable               resources.shared  a file has no key that can be edited safely
+    ├── UnsafeArchive             resources.shared  an archive is a bomb or leads out (also a ValueError)
     ├── SecretError               problems        a secret can't be used in this way (also a ValueError)
     ├── TypeProblem               graph           an annotation of a node type is not supported
     ├── Refused                   templates.filters  a template does something that is not allowed
