@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from typing import IO, AbstractSet, Any, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -69,8 +68,7 @@ class Planned(Overlay):
 
     def open(self, path: str) -> IO[bytes]:
         real_path, blob = self._planned_content(path)
-        found: IO[bytes] = self.base.open(real_path) if blob is None else io.BytesIO(blob.read())
-        return found
+        return Overlay.open(self, path) if blob is not None else self.base.open(real_path)  # type: ignore[no-any-return]
 
     def _tick(self) -> int:
         self.clock += 1
