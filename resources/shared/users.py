@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any
 
-from statecfg.remote.graph.model import Action, CheckError
+from statecfg.remote.graph.model import Action, CheckError, Unknown
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import records, tree
+from statecfg.resources.shared import paths, records, sources, tree
 
 FLAGS = {"uid": "--uid", "group": "--gid", "home": "--home-dir", "shell": "--shell", "comment": "--comment"}
+SHELLS = "/etc/shells"
 BREAKING = frozenset(":\r\n")  # these end a field or an entry of passwd(5) and shadow(5)
 
 
@@ -91,9 +93,41 @@ def set_password(machine: Machine, name: str, password_hash: str) -> Result:
 
 
 @op(mutex="accounts")
-def make_home(machine: Machine, name: str, home: str) -> Result:
+def make_home(machine: Machine, name: str, home: str, group: str | None = None, mode: int = 0o700) -> Result:
     """Create the missing home directory of a user."""
-    return machine.mkdir(home, 0o700, owner=name)
+    return machine.mkdir(home, mode, owner=name, group=group)
+
+
+def home_mode(world: World) -> int:
+    """Return the mode of new home directories, as useradd(8) reads it from login.defs(5)."""
+    found = {"HOME_MODE": "", "UMASK": "022"}
+    settings = sources.places(world, "/etc/login.defs")
+    for place in settings:
+        words = place.text.partition("#")[0].split()
+        if len(words) == 2 and words[0] in found and re.match(r"0?[0-7]{3}\Z", words[1]):
+            found[words[0]] = words[1]
+    if not settings:
+        return 0o700
+    return int(found["HOME_MODE"], 8) if found["HOME_MODE"] else 0o777 & ~int(found["UMASK"], 8)
+
+
+def require_shell(world: World, shell: str | None) -> None:
+    """Check that a login shell exists, as far as this is known now.
+
+    :raises CheckError: if it does not
+    """
+    if shell is None or world.stat("/bin") is None:  # without /bin, this is only an imagined host
+        return
+    try:
+        stat = world.stat(sources.target(world, shell))
+        listed = [place.text for place in sources.places(world, SHELLS) if place.text.startswith("/")]
+        near = paths.nearest(shell, [name for name in listed if world.stat(name) is not None])
+    except Unknown:
+        return
+    if stat is None:
+        raise CheckError(f"the shell {shell} does not exist on this host{near}; require the package that installs it")
+    if stat.file_type != "file" or not stat.mode & 0o111:
+        raise CheckError(f"the shell {shell} is not a program{near}")
 
 
 @op(mutex="accounts")
@@ -143,6 +177,7 @@ def creation(world: World, attrs: records.Attrs) -> Action:
     :raises CheckError: if another user has the UID
     """
     name, uid = attrs["name"], attrs.get("uid")
+    require_shell(world, attrs.get("shell"))
     if uid is not None:
         taken = [other for other, fields in world.facet("users").items() if fields.get("uid") == uid]
         if taken:
@@ -168,6 +203,7 @@ def changes(world: World, attrs: records.Attrs, entry: records.Fields) -> list[A
     """Return the actions that change an existing user to the wanted attributes."""
     changed = {field: attrs[field] for field in ("uid", "home", "shell", "comment") if attrs.get(field) is not None}
     changed = {field: value for field, value in changed.items() if value != entry.get(field)}
+    require_shell(world, changed.get("shell"))
     group, groups = attrs.get("group"), attrs.get("groups")
     gid = (world.entry("groups", group) or {}).get("gid") if group is not None else None
     if group is not None and (gid is None or gid != entry.get("gid")):
@@ -182,7 +218,9 @@ def changes(world: World, attrs: records.Attrs, entry: records.Fields) -> list[A
         actions.append(usermod(attrs["name"], changed, gid))
     home = attrs.get("home") or entry.get("home")
     if attrs.get("create_home") and home and world.apparent(home) is None:
-        actions.append(make_home(attrs["name"], home))
+        gid = gid if group is not None else entry.get("gid")
+        named = next((name for name, fields in world.facet("groups").items() if fields.get("gid") == gid), None)
+        actions.append(make_home(attrs["name"], home, group or named, home_mode(world)))
     return actions
 
 

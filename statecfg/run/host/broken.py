@@ -7,6 +7,8 @@ from statecfg.remote.graph.errors import StatecfgError
 SUSPICIOUS = (
     "The executor of statecfg never does this. Check the host, and what answers in its place, before you try again."
 )
+NO_ANSWER = "Check that this login may run programs, and that its login shell is a shell: `ssh HOST python3 -V`."
+READABLE = 300  # characters of a line; a longer one repeats the program that statecfg starts
 
 
 class Broken(StatecfgError):
@@ -20,6 +22,13 @@ class Broken(StatecfgError):
     def __init__(self, summary: str, hint: str = "", heard_all: bool = False) -> None:
         super().__init__(summary)
         self.summary, self.hint, self.heard_all = summary, hint, heard_all
+
+
+def readable(printed: str) -> str:
+    """Return what a host printed, without the lines that repeat the program of statecfg."""
+    lines = printed.splitlines()
+    short = [line for line in lines if len(line) <= READABLE]
+    return "\n".join(short or [line[:READABLE] for line in lines])
 
 
 def quoted(value: object) -> str:

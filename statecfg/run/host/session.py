@@ -19,7 +19,7 @@ from statecfg.remote.wire import frames as wire
 from statecfg.run.bundle import Part
 from statecfg.run.host import actions, frames
 from statecfg.run.host.absence import ABSENT, Absence, StillUp
-from statecfg.run.host.broken import SUSPICIOUS, Broken
+from statecfg.run.host.broken import NO_ANSWER, SUSPICIOUS, Broken, readable
 from statecfg.run.host.code import Code
 from statecfg.run.host.deadlines import Deadlines
 from statecfg.run.host.frame_reader import NODE, FrameReader
@@ -339,7 +339,7 @@ class HostSession:
         :param errors: the executor's output to stderr
         """
         greeted = self.reader.greeted
-        printed = errors or ("" if greeted else self.reader.printed())
+        printed = readable(errors or ("" if greeted else self.reader.printed()))
         if status == NO_PYTHON and not greeted:
             return Broken(printed[-500:] or "it has no suitable Python", PYTHON)
         partial = self.reader.decoder.partial()
@@ -348,7 +348,7 @@ class HostSession:
         else:
             text = "the executor ended too early" if greeted else "the executor ended without an answer"
         text += _exit(status) + (f": {printed[-500:]}" if printed else "")
-        hint = AGAIN if greeted else "Check that this login may run programs: `ssh HOST python3 -V`."
+        hint = AGAIN if greeted else NO_ANSWER
         # sudo and doas end before the executor if they are killed. Then their status is unknown.
         return Broken(text, hint, heard_all=status is not None or self.request.become is None)
 
