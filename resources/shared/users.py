@@ -116,7 +116,7 @@ def require_shell(world: World, shell: str | None) -> None:
 
     :raises CheckError: if it does not
     """
-    if shell is None or world.stat("/bin") is None:  # without /bin, this is only an imagined host
+    if shell is None or world.apparent(SHELLS) is None:  # without this file, it is only an imagined host
         return
     try:
         stat = world.stat(sources.target(world, shell))

@@ -84,3 +84,11 @@ def test_what_breaks_the_login_nevertheless_is_restored(site: Site) -> None:
     assert f"no new login after a change of the login of {USER}" in node["reason"]
     assert "The previous state was restored, and a new login works" in node["reason"]
     assert site.host.read(KEYS) == key
+
+
+def test_a_login_shell_that_is_no_shell_does_not_repeat_the_program(site: Site) -> None:
+    site.host.run(["usermod", "-s", "/usr/bin/python3", USER])
+    site.options = site.options[:-1]  # without --become
+    error = site.report("plan", "  - {directory: /tmp/x}\n", code=None)["error"]
+    assert "SyntaxError" in error["summary"] and "its login shell is a shell" in error["hint"]
+    assert "statecfg-bootstrap" not in error["summary"] and len(error["summary"]) < 300
