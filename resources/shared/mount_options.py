@@ -28,8 +28,20 @@ def is_bind(options: Sequence[str]) -> bool:
 
 def place_flags(options: Sequence[str]) -> list[str] | None:
     """Return the options of a second place of a directory, None for options of another mount."""
-    known = {*FLAGS, *FLAGS.values(), *ONLY_DECLARED}
-    return [option for option in expanded(options) if option in known] if is_bind(options) else None
+    return ["bind", *settable(expanded(options), "")] if is_bind(options) else None
+
+
+def settable(options: Sequence[str], fstype: str) -> list[str]:
+    """Return the options that a remount can set, of those that a mounted file system has."""
+    known = {*FLAGS, *FLAGS.values(), *ONLY_DECLARED, *VALUES.get(fstype, ())}
+    return [option for option in options if option.partition("=")[0] in known]
+
+
+def changed(present: Sequence[str], different: Sequence[str]) -> list[str]:
+    """Return the options of a mount after it got the ones that differ."""
+    lifted = {name for pair in FLAGS.items() for name in pair if set(pair) & set(different)}
+    lifted |= {option.partition("=")[0] for option in different}
+    return [option for option in present if option.partition("=")[0] not in lifted] + list(different)
 
 
 def same_type(declared: str, present: str, options: Sequence[str]) -> bool:

@@ -14,12 +14,15 @@ from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import entries, mount_options, paths, records, systemd, text_files
 
 if TYPE_CHECKING:
+    from typing import NotRequired
+
     from statecfg.resources.shared import line_edits
 
     class MountMemory(line_edits.LineMemory):
-        """The memory of a `mount`. `mounted` tells whether something was mounted there."""
+        """The memory of a `mount`: whether something was mounted there, and with which options."""
 
         mounted: bool
+        options: NotRequired[list[str]]
 
 
 FSTAB = "/etc/fstab"
@@ -36,7 +39,8 @@ def mounted(host: World) -> dict[str, records.Fields]:
     for line in host.read("/proc/self/mountinfo").decode("utf-8", "surrogateescape").splitlines():
         before, _, after = line.partition(" - ")
         fields, (fstype, source, *more) = before.split(" "), after.split(" ")
-        options = [*fields[5].split(","), *(option for text in more for option in plain(text).split(","))]
+        of_all = [option for text in more for option in plain(text).split(",") if option != "rw"]
+        options = [*fields[5].split(","), *of_all]  # the first ones are those of the place
         loaded[plain(fields[4])] = {"source": plain(source), "fstype": fstype, "options": options}
     return loaded
 
@@ -63,12 +67,12 @@ def remount(machine: Machine, path: str, options: list[str] | None = None, flags
     """Give a mounted file system the options of /etc/fstab.
 
     :param options: the options that it has then, for the plan
-    :param flags: for a second place of a directory: the options of that place, which `mount` does not read from fstab
+    :param flags: options to use in place of those in fstab, such as `bind` and the options of a second place
     """
     effect = {"mount": {path: {"options": options}}} if options else {}
     argv = ["mount", "--options", "remount", "--", path]
     if flags is not None:
-        argv = ["mount", "--options", ",".join(["remount", "bind", *flags]), "--", "none", path]
+        argv = ["mount", "--options", ",".join(["remount", *flags]), "--", "none", path]
     return machine.run(argv, effect, timeout=TIMEOUT)
 
 
@@ -124,7 +128,8 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     different = mount_options.differences(options, present["options"], present["fstype"]) if _shown(present) else []
     if not different and not lines:
         return []
-    return [*lines, remount(path, different or None, mount_options.place_flags(options))]
+    after = mount_options.changed(present["options"], different) if different else None
+    return [*lines, remount(path, after, mount_options.place_flags(options))]
 
 
 def _place(world: World, path: str) -> str:
@@ -183,8 +188,11 @@ def _require_same(world: World, attrs: records.Attrs, path: str, present: record
 
 def remember(node: HostNode, world: World) -> MountMemory:
     """Record the lines of the directory in fstab, and whether something is mounted there."""
-    mounted = world.entry("mount", _place(world, node.attrs["path"])) is not None
-    return {**entries.remember(_entry(node), world), "mounted": mounted}
+    present = world.entry("mount", _place(world, node.attrs["path"]))
+    lines, mounted = entries.remember(_entry(node), world), present is not None
+    if present is not None and _shown(present):
+        return {**lines, "mounted": mounted, "options": present["options"]}
+    return {**lines, "mounted": mounted}
 
 
 def undo(node: HostNode, memory: MountMemory, world: World) -> ActionSpec:
@@ -202,7 +210,23 @@ def undo(node: HostNode, memory: MountMemory, world: World) -> ActionSpec:
             spec.left.append(f"{path} was mounted without a line in {FSTAB}: it stays unmounted")
     elif present is not None and not memory["mounted"] and attrs.get("mounted", True):
         spec.actions.insert(0, unmount(path))
+    elif present is not None and memory.get("options") and _shown(present):
+        _restore_options(spec, attrs, path, present, memory["options"])
     elif present is not None and spec.actions and memory["lines"]:
         former = plain(memory["lines"][-1]["text"]).split()[3:4]
         spec.actions.append(remount(path, None, mount_options.place_flags("".join(former).split(","))))
     return spec
+
+
+def _restore_options(
+    spec: ActionSpec, attrs: records.Attrs, path: str, present: records.Fields, former: list[str]
+) -> None:
+    """Add what restores the former options of a mount, unless others have changed them since."""
+    options, fstype = attrs.get("mount_options") or (), present["fstype"]
+    if not mount_options.differences(former, present["options"], fstype):
+        return
+    if mount_options.differences(options, present["options"], fstype):
+        spec.left.append(f"{path} is now mounted with {','.join(present['options'])}: it stays")
+        return
+    flags = mount_options.settable(former, fstype)
+    spec.actions.append(remount(path, former, ["bind", *flags] if mount_options.is_bind(options) else flags))
