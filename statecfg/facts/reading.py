@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from statecfg.facts.variables import NO_VARS, Vars
 from statecfg.facts.view import HostFacts, RecordedFacts
+from statecfg.graph import host_text
 from statecfg.problems import SourceLocation
 
 Missing = Mapping[str, Mapping[SourceLocation, None]]  # name of a fact → where it was read
@@ -84,13 +85,15 @@ class Reading:
         self.variables: dict[str, None] = {}
         self._known, self._extra = facts, extra
         self._facts: dict[str, HostFacts] = {}
+        self._watch = host_text.Watch()
 
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Record what the block reads through `hosts`, `groups` and templates."""
         token = CURRENT.set(self)
         try:
-            yield
+            with host_text.watching(self._watch):
+                yield
         finally:
             CURRENT.reset(token)
 

@@ -10,6 +10,7 @@ from typing import Any, cast, get_args, get_origin
 from statecfg.facts.catalogue import OWN, Facts, fields_of, is_record
 from statecfg.facts.paths import Path, fact_of, is_item, written
 from statecfg.facts.recorded import StoredFacts, age
+from statecfg.graph.host_text import told
 from statecfg.problems import InvalidInput, SourceLocation, positions, problem, suggest
 
 
@@ -330,7 +331,7 @@ class FactTable(View):
         return _value(self._source, self._hint, path)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._source.read(self._path))
+        return map(told, self._source.read(self._path))
 
     def __len__(self) -> int:
         return len(self._source.read(self._path))
@@ -347,7 +348,7 @@ class Own(View):
         if name not in known:
             hint = suggest(name, sorted(known), "available")
             raise UnknownFact(f"the project has no fact `{name}`", hint or f"define it in facts/{name}.py")
-        return self._source.read((*self._path, name))
+        return told(self._source.read((*self._path, name)))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._source.own_names())
@@ -366,9 +367,9 @@ def _value(source: Source, hint: Any, path: Path) -> Any:
         return FactTable(source, get_args(hint)[1], path)
     value = source.read(path)
     if get_origin(hint) is not tuple:
-        return value
+        return told(value)
     item = get_args(hint)[0]
-    return tuple(FactRecord(_Item(one), item, ()) if is_record(item) else one for one in value)
+    return tuple(FactRecord(_Item(one), item, ()) if is_record(item) else told(one) for one in value)
 
 
 def plain(value: Any) -> Any:

@@ -11,6 +11,7 @@ from pyrsistent import PMap, PVector, pvector
 from statecfg.graph import host_conditions, host_items, on_host, opaque, recording, schema, types, validators
 from statecfg.graph.attributes import Attributes
 from statecfg.graph.graph import Graph, gap
+from statecfg.graph.host_text import was_read
 from statecfg.graph.nodes import EMPTY_MAP, EMPTY_VECTOR, Node, RoleUse
 from statecfg.graph.schema import TypedSchema
 from statecfg.problems import Problem, clipped, positions, problem, report, suggest, tokens
@@ -310,6 +311,11 @@ class _Declaration:
                     self._refuse(error.attribute, kept.get(error.attribute), error)
                 else:
                     self.wrong("SC0107", f"{self.name}: {opaque.mask_secrets(str(error))}", getattr(error, "help", ""))
+        if was_read():
+            from statecfg.graph import host_text_rules  # only definitions that read facts need it
+
+            for name, detail, help in host_text_rules.problems(kept["type"], kept):
+                self.wrong(host_text_rules.CODE, f"{self.name}: {detail}", help, name)
         return Attributes(kept)
 
     def _unknown(self, name: str, value: Any) -> None:

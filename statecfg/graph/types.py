@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from pyrsistent import PVector, pvector
 
+from statecfg.graph.host_text import HostText
 from statecfg.graph.json_schema import JsonSchema
 from statecfg.graph.value import Value
 from statecfg.remote.graph.errors import StatecfgError
@@ -83,7 +84,7 @@ def _string(value: Any) -> Any:
     if type(value) is str:
         return value
     if isinstance(value, str):
-        return str.__str__(value)
+        return value if isinstance(value, HostText) else str.__str__(value)
     if hidden(value):
         return value
     if isinstance(value, (bool, int, float)):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from statecfg.facts.catalogue import Facts
 from statecfg.facts.variables import Vars
-from statecfg.graph import host_items
+from statecfg.graph import host_items, host_text
 from statecfg.playbook.file_blobs import FileBlob
 from statecfg.playbook.plays import HostContext
 from statecfg.problems import InvalidInput, inputs, positions, problem, report, suggest_file
@@ -227,6 +227,16 @@ class WireContext:
         return text
 
     def _rendered(self, node: Node, template: str, variables: Mapping[str, Any] | None) -> str:
+        text = self._text_of(node, template, variables)
+        if host_text.was_read():
+            from statecfg.graph import host_text_rules
+
+            for _, detail, help in host_text_rules.problems(node.type, {"content": text}):
+                detail = f"{node.provides}: {detail.replace('`content`', '`template`')}"
+                raise InvalidInput([problem(host_text_rules.CODE, detail, help, *node.positions)])
+        return text
+
+    def _text_of(self, node: Node, template: str, variables: Mapping[str, Any] | None) -> str:
         from statecfg.templates import render_file, render_text
 
         host_vars = self.own.get(node.provides, self.vars).unrecorded

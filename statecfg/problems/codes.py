@@ -200,6 +200,11 @@ CODES: dict[str, tuple[str, str]] = {
         "no usable fact of another host",
         "A definition reads a fact of a host that the run does not visit. It is not in the store, or it is too old.",
     ),
+    "SC0524": (
+        "the text of a host as code",
+        "A fact of a host would become a part of a shell script, a rule or a unit, and has other characters than "
+        "letters, digits and _ . / : @ + , = ~ -. Or it would become a program or an option.",
+    ),
     "SC0601": (
         "others could change this",
         "Other users can change a file or directory of a hook, charm or inventory program. statecfg does not use it.",

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CACHE = "declare nodes and read facts each time the function of a play is called; don't keep them in a cache"
 SLOW = ("SC0323", "SC0507")  # error codes of time limits
-OF_FACTS = ("SC0323",)  # error codes that the text of one fact can cause
+OF_FACTS = ("SC0323", "SC0524")  # error codes that the text of one fact can cause
 
 
 class HostJobs:

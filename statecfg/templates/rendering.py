@@ -23,6 +23,7 @@ from jinja2.runtime import Undefined as _Undefined
 
 from statecfg.facts import view
 from statecfg.facts.others import NamedHost
+from statecfg.graph import host_text
 from statecfg.graph.opaque import Value, mask_secrets, resolve_tokens
 from statecfg.problems import InvalidInput, Problem, clipped, inputs, problem
 from statecfg.problems.positions import SourceLocation
@@ -276,7 +277,8 @@ def _text(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
     for piece in compiled.generate(dict(variables)):
         budget.add(len(piece))
         pieces.append(piece)
-    return resolve_tokens("".join(pieces))
+    text = "".join(pieces)
+    return resolve_tokens(host_text.carried(text, pieces) if host_text.in_use() else text)
 
 
 @contextlib.contextmanager

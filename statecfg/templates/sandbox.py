@@ -14,6 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
 from jinja2.utils import missing
 
 from statecfg.facts import reading
+from statecfg.graph import host_text
 from statecfg.graph.host_items import HostItem
 from statecfg.graph.opaque import Secret, composed, derived, refuse_number, resolve_tokens, revealed
 from statecfg.graph.value import CHANGING, TELLING, Value
@@ -177,7 +178,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
         budget = BUDGET.get()
         budget.text(size)
         budget.make(size)
-        return "".join(found)
+        text = "".join(found)
+        return host_text.carried(text, found) if host_text.in_use() else text
 
     def made(self, value: Any) -> Any:
         """Return a new list or map, unless it is too large."""
@@ -191,7 +193,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         size = sum(0 if isinstance(text, Value) and text.on_host else len(text) for text in texts)
         budget.text(size)
         budget.make(size)
-        return composed(texts)
+        return _carried(composed(texts), parts)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Return whether templates can use an attribute. Of a secret, they can use only the methods of text."""
@@ -209,14 +211,16 @@ class Sandbox(ImmutableSandboxedEnvironment):
             given, kwargs = bounds.prepared(__obj.__name__, (_known(owner), *args), kwargs)
             args = tuple(given[1:])
         if not isinstance(owner, str):
-            return bounds.made(resolve_tokens(super().call(__context, __obj, *args, **kwargs)))
+            result = bounds.made(resolve_tokens(super().call(__context, __obj, *args, **kwargs)))
+            return result if owner is None else _carried(result, (owner, *args, *kwargs.values()))
         sources: list[Secret] = []
         revealed_args = [revealed(value, sources) for value in args]
         revealed_named = {key: revealed(value, sources) for key, value in kwargs.items()}
         plain = revealed(owner, sources)
         if sources and plain is not owner:
             __obj = getattr(plain, __obj.__name__)
-        return derived(bounds.made(super().call(__context, __obj, *revealed_args, **revealed_named)), sources)
+        result = bounds.made(super().call(__context, __obj, *revealed_args, **revealed_named))
+        return derived(_carried(result, (owner, *args, *kwargs.values())), sources)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         """Return the function that formats a string, unless the result could become huge."""
@@ -231,7 +235,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             bounds.measure([*args, *named.values()], BUDGET.get())
             if name == "format_map":
                 (named,), args = args, ()
-            return _Formatter(self).vformat(owner, args, named)
+            return str(_carried(_Formatter(self).vformat(owner, args, named), (owner, *args, *named.values())))
 
         return formatted
 
@@ -249,8 +253,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
             bounds.prepared("format", (left, *(right if isinstance(right, tuple) else (right,))), {})
         else:
             bounds.measure((left, right), budget)
-            return derived(super().call_binop(context, operator, left, right), sources)
-        return derived(bounds.made(super().call_binop(context, operator, left, right)), sources)
+            return derived(_carried(super().call_binop(context, operator, left, right), (left, right)), sources)
+        result = bounds.made(super().call_binop(context, operator, left, right))
+        return derived(_carried(result, (left, right)), sources)
 
 
 class _Formatter(SandboxedFormatter):
@@ -266,6 +271,11 @@ class _Formatter(SandboxedFormatter):
         self.size += len(text)
         BUDGET.get().text(self.size)
         return text
+
+
+def _carried(result: Any, sources: Iterable[Any]) -> Any:
+    """Return the result of a step with its texts marked if it came from a host."""
+    return host_text.carried(result, sources) if host_text.in_use() else result
 
 
 def _known(owner: Any) -> Any:
@@ -312,12 +322,15 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = bounds.prepared(name, args, kwargs)  # type: ignore[assignment]  # a list in place of a tuple
         if name in _PASSING:
-            return bounds.made(resolve_tokens(function(*args, **kwargs)))
+            return _carried(bounds.made(resolve_tokens(function(*args, **kwargs))), (*args, *kwargs.values()))
         sources: list[Secret] = []
         revealed_args = [revealed(value, sources) for value in args]
         result = _called(f"the filter `{name}`", function, revealed_args, kwargs, sources)
         if sources:
             refuse_number(f"the filter `{name}`", revealed_args[0], result, sources[0].name)
+        if name == "quote" and not sources:
+            return host_text.quoted(result)
+        result = _carried(result, (*args, *kwargs.values()))
         if any(result is value for value in args):  # for example `replace` if there is nothing to replace
             return result
         return derived(bounds.made(result), sources)

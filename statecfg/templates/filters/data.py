@@ -93,6 +93,9 @@ def _expanded(node: Any, known: dict[int, int]) -> int:
     return known[id(node)]
 
 
+_Dumper.add_multi_representer(str, lambda dumper, text: dumper.represent_str(str.__str__(text)))
+
+
 def from_yaml(text: str) -> Any:
     """Return the value of YAML 1.1."""
     return _loaded(text, lambda document: yaml.load(document, _Loader))  # noqa: S506  # it is a safe loader

@@ -487,3 +487,30 @@ def test_a_fact_that_makes_a_template_grow_fails_only_its_host(project: Project)
     for host in good:
         assert report[host.name]["status"] == "ok"
         assert host.read(f"{project.place}-cfg") == 'first\n{"a": 1, "b": 1}\n'
+
+
+def test_a_fact_that_would_be_code_fails_only_the_host_that_uses_it(project: Project) -> None:
+    """A host that says `$(touch …)` runs nothing anywhere; quoted, it is the text that it is."""
+    bad, *good = project.hosts
+    bad.write("/etc/said", f"$(touch {project.place}-pwned)\n")
+    for host in good:
+        host.write("/etc/said", f"{host.name}\n")
+    project.write("facts/said.py", 'def fact(world):\n    return world.read("/etc/said").decode().strip()\n')
+    play = """\
+        hosts: all
+        resources:
+          - command: greet
+            shell: "echo peer {{{{ host.facts.own.said{quote} }}}} > {place}-peer"
+            creates: {place}-peer
+            effects: {{}}
+        """
+    project.write("playbooks/site.yml", play.format(place=project.place, quote=""))
+    report = project("apply", "playbooks/site.yml", "--yes", "--json", code=1).json()["hosts"]
+    assert [report[host.name]["status"] for host in project.hosts] == ["failed", "ok", "ok"]
+    assert report[bad.name]["error"]["summary"].startswith("playbooks/site.yml:4: command:greet: '$(touch ")
+    assert good[0].read(f"{project.place}-peer") == f"peer {good[0].name}\n"
+    project.write("playbooks/site.yml", play.format(place=project.place, quote=" | quote"))
+    project("apply", "playbooks/site.yml", "--yes")
+    assert bad.read(f"{project.place}-peer") == f"peer $(touch {project.place}-pwned)\n"
+    for host in project.hosts:
+        assert host.run(["test", "-e", f"{project.place}-pwned"], check=False).returncode == 1

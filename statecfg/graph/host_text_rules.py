@@ -1,0 +1,100 @@
+"""Where the text of a host would become code: in shells, in rules of programs, and as options of programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pyrsistent import PVector
+
+from statecfg.graph.host_item_rules import ACTIONS, REMOTE, SHELLS, WRAPPERS
+from statecfg.graph.host_text import HostText, harmful
+from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.wrong_values import show
+
+CODE = "SC0524"
+# Attributes that programs run or read as rules, of all types and of single ones.
+_EVERYWHERE = frozenset(
+    ("shell", "script", "scripts", "unless", "onlyif", "undo", "command", "directives", "sections", "interpreter",
+     "validate")
+)  # fmt: skip
+_OF_TYPES: Mapping[str, frozenset[str]] = {
+    "authorized_key": frozenset(("restrictions",)),
+    "compose_project": frozenset(("content",)),
+    "nftables": frozenset(("content",)),
+    "pam": frozenset(("arguments",)),
+    "quadlet": frozenset(("content",)),
+    "sshd_config": frozenset(("match", "settings", "content")),
+    "ssh_config": frozenset(("host", "settings", "content")),
+    "sudoers": frozenset(("users", "commands", "run_as", "content")),
+    "systemd_unit": frozenset(("content",)),
+    "ufw_rule": frozenset(("rule",)),
+}
+_PROSE = ("Description", "Documentation")  # settings of units
+_SHELL = "quote it: {{ … | quote }}; or pass it as a whole argument of `argv`, in `env` or in `stdin`"
+_RULES = "use only facts that have the form which the program expects, such as numbers and addresses, or check them"
+HELP = {"shell": _SHELL, "script": _SHELL, "command": _SHELL, "scripts": _SHELL, "unless": _SHELL, "undo": _SHELL}
+
+
+def problems(node_type: str, attrs: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the attribute, what is wrong and what to do for each text of a host that would become code.
+
+    :param node_type: the name of the node's type
+    :param attrs: its attributes, as they are declared
+    """
+    rules = _OF_TYPES.get(node_type, frozenset())
+    for name, value in attrs.items():
+        if isinstance(value, (list, tuple, PVector)) and name not in rules and name != "interpreter":
+            program = attrs.get("pathname") or attrs.get("entrypoint")
+            argv = [program, *value] if isinstance(program, str) and name in ("args", "command") else [*value]
+            command = name in ("argv", "args", "command", "unless", "onlyif", "undo", "validate")
+            found = next(_in_arguments(argv), "") if command and all(isinstance(one, str) for one in argv) else ""
+        else:
+            found = _harmful(value) if name in rules or name in _EVERYWHERE else _script(value)
+            found = found and f"{show(found)} in `{name}`, which a program runs or reads as rules"
+        if found:
+            yield name, found, HELP.get(name, _SHELL if name == "argv" else _RULES)
+
+
+def _harmful(value: Any) -> str:
+    """Return a string of a host in an attribute, also in lists and maps; "" if there is none."""
+    if isinstance(value, Mapping):
+        return _harmful([*value, *(item for key, item in value.items() if key not in _PROSE)])
+    if isinstance(value, (list, tuple, PVector)):
+        return next(filter(None, map(_harmful, value)), "")
+    if isinstance(value, (Blob, bytes)):
+        data = Blob.of(value).data
+        return harmful(data.decode("utf-8", "replace")) if data is not None else ""
+    return harmful(value)
+
+
+def _script(value: Any) -> str:
+    """Return a string of a host in a script; "" for none, and for every other content."""
+    return harmful(value) if isinstance(value, str) and value.startswith("#!") else ""
+
+
+def _in_arguments(argv: Sequence[str]) -> Iterator[str]:
+    """Yield what is wrong with the texts of hosts in the arguments of a program."""
+    ended, shell = False, -1
+    for number, argument in enumerate(argv):
+        word = argument.rpartition("/")[2].rstrip("0123456789.")
+        part = harmful(argument)
+        own = isinstance(argument, HostText) and argument.whole
+        if number == 0 and (own or part):
+            yield f"{show(argument)} in `argv` as the program"
+        elif part and shell >= 0 and (word in SHELLS or argv[number - 1].startswith("-")):
+            yield f"{show(part)} in `argv` as code for {argv[shell]}"
+        elif part and any(one.rpartition("/")[2] in REMOTE for one in argv[:number]):
+            yield f"{show(part)} in `argv`, whose program reads arguments as code"
+        elif part and argument.startswith("-") and argument.startswith(part) and not ended:
+            yield f"{show(part)} in `argv` as an option; write `--` before it"
+        elif own and number and _starts(argv, number):
+            yield f"{show(argument)} in `argv` as the program that {argv[number - 1]} starts"
+        ended = ended or argument == "--"
+        shell = number if shell < 0 and word in SHELLS else shell
+
+
+def _starts(argv: Sequence[str], number: int) -> bool:
+    """Return whether an argument is the program that the program before it starts."""
+    before = argv[number - 1]
+    return before in ACTIONS or WRAPPERS.get(before.rpartition("/")[2]) == 0

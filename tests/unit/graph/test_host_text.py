@@ -1,0 +1,132 @@
+"""Texts of hosts: what keeps their mark, and where they are refused."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from statecfg import resources, templates
+from statecfg.graph import host_text
+from statecfg.graph.host_text import HostText, harmful, told
+from statecfg.problems import InvalidInput
+from statecfg.problems.positions import SourceLocation
+from tests.each import each
+
+HERE = SourceLocation("play.yml", 7, 3)
+EVIL = "$(id)>/tmp/x"
+
+
+@pytest.fixture(autouse=True)
+def evaluation() -> Iterator[None]:
+    with host_text.watching(host_text.Watch()):
+        yield
+
+
+def evaluate(text: str, **more: Any) -> Any:
+    return templates.evaluate(text, {"name": told(EVIL), "good": told("web1.example.org"), **more}, HERE)
+
+
+@each(
+    "text",
+    [
+        "echo {{ name }}",
+        "{{ name }}",
+        "{{ 'echo ' ~ name }}",
+        "{{ 'echo ' + name }}",
+        "{{ 'echo %s' % name }}",
+        "{{ 'echo {}'.format(name) }}",
+        "{{ ['echo', name] | join(' ') }}",
+        "{{ ' '.join(['echo', name]) }}",
+        "{{ name | upper }}",
+        "{{ name.upper() }}",
+        "{{ name | replace('i', 'I') }}",
+        "{{ [name] | map('upper') | first }}",
+        "{{ {'a': name} | to_json }}",
+        "{{ ({'a': name} | to_json | from_json).a }}",
+        "{{ name | regex_replace('x', 'y') }}",
+        "{% set x %}a {{ name }}{% endset %}{{ x }}",
+        "{% macro m(a) %}b {{ a }}{% endmacro %}{{ m(name) }}",
+        "{% for one in [name] %}{{ one }}{% endfor %}",
+        "{{ (name | b64encode | b64decode) }}",
+    ],
+)
+def test_the_mark_survives_templates(text):
+    assert harmful(evaluate(text))
+
+
+@each("text", ["echo {{ good }}", "echo {{ name | quote }}", "{{ ('a ' ~ name) | quote }}", "{{ name | length }}", "x"])
+def test_harmless_and_quoted_texts_are_not_refused(text):
+    found = evaluate(text)
+    assert not isinstance(found, str) or not harmful(found)
+
+
+def test_the_mark_survives_python() -> None:
+    name = told(EVIL)
+    for text in (name + "a", "a" + name, name.strip(), name[1:], f"echo {name}", f"echo {name}", "".join(["a", name])):
+        assert harmful(text), text
+    assert not harmful(f"echo {shlex.quote(name)}")
+    assert type(told({"a": [EVIL]})["a"][0]) is HostText
+    assert told(3) == 3
+
+
+def refused(node: str, argument: str, **attrs: Any) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        getattr(resources, node)(argument, **attrs)
+    found = next(found for found in caught.value.problems if found.code == "SC0524")
+    assert found.help
+    return found.detail
+
+
+@each(
+    ("node", "attrs"),
+    [
+        ("command", {"shell": "echo {}", "always": True}),
+        ("command", {"argv": ["sh", "-c", "echo {}"], "always": True}),
+        ("command", {"argv": ["{}", "x"], "always": True}),
+        ("command", {"argv": ["sudo", "{}"], "always": True}),
+        ("command", {"argv": ["ssh", "h", "{}"], "always": True}),
+        ("command", {"argv": ["true"], "unless": "test -e {}"}),
+        ("cron", {"schedule": "@daily", "command": "echo {}"}),
+        ("systemd_unit", {"sections": {"Service": {"ExecStart": "/usr/bin/echo {}"}}}),
+        ("systemd_unit", {"sections": {"Service": {"Environment": ["A={}"]}}}),
+        ("systemd_unit", {"content": "[Service]\nExecStart=/usr/bin/echo {}\n"}),
+        ("sudoers", {"users": ["{}"], "commands": ["ALL"]}),
+        ("sudoers", {"content": "{} ALL=(ALL) ALL\n"}),
+        ("logrotate", {"paths": ["/var/log/x"], "scripts": {"postrotate": "echo {}"}}),
+        ("nftables", {"content": "table inet a { chain {} { } }"}),
+        ("file", {"content": "#!/bin/sh\necho {}\n"}),
+    ],
+)
+def test_text_of_a_host_is_refused_where_it_would_be_code(node, attrs):
+    def filled(value: Any, text: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: filled(item, text) for key, item in value.items()}
+        if isinstance(value, list):
+            return [filled(item, text) for item in value]
+        before, found, after = value.partition("{}") if isinstance(value, str) else (value, "", "")
+        return before + text + after if found and (before or after) else text if found else value
+
+    name = "a.service" if node == "systemd_unit" else "/a" if node == "file" else "a"
+    refused(node, name, **filled(attrs, told(EVIL)))
+
+
+def test_text_of_a_host_is_data_elsewhere() -> None:
+    name = told(EVIL)
+    resources.command("a", argv=["echo", name], env={"A": name}, stdin=name, always=True)
+    resources.command("b", argv=["rm", "--", told("-rf")], always=True)
+    resources.file("/a", content="hello " + name)
+    resources.host_entry("10.0.0.1", names=[told("web1")])
+    resources.cron("a", schedule="@daily", command="true", environment={"A": name})
+    resources.systemd_unit("a.service", sections={"Unit": {"Description": told("Debian (12)")}})
+    resources.command("c", shell="echo " + told("web1.example.org"), always=True)
+
+
+def test_an_argument_that_would_be_an_option_is_refused() -> None:
+    assert "`--`" in refused("command", "a", argv=["rm", told("-rf")], always=True)
+
+
+def test_harmless_text_is_no_program() -> None:
+    assert "as the program" in refused("command", "a", argv=[told("/tmp/x")], always=True)
