@@ -145,9 +145,8 @@ def _comment(args: Sequence[Any], options: Mapping[str, Any], items: int, text: 
 
 
 def _tabs(args: Sequence[Any], options: Mapping[str, Any], items: int, text: int) -> int:
-    return text + sum(one.count("\t" if isinstance(one, str) else b"\t") for one in _texts(args)) * max(
-        [8, *_numbers(args, options)]
-    )
+    tabs = sum(one.count("\t" if isinstance(one, str) else b"\t") for one in _texts(args))
+    return int(text + tabs * max([8, *_numbers(args, options)]))
 
 
 def _wrap(args: Sequence[Any], options: Mapping[str, Any], items: int, text: int) -> int:
