@@ -245,10 +245,10 @@ def file_changes(
     if any(layer.get(name) for name in own for layer in actions):
         return True
     try:
-        removed = set(world.triggered_by).difference(node.triggers)
+        removed = set(world.triggered_by).difference(node.triggers).intersection(world.removed)
     except Unknown:
         return False
-    return file_is_removed(unit, (nodes[name] for name in removed if name in nodes))
+    return file_is_removed(unit, (world.removed[name] for name in removed))
 
 
 def require_file(unit: str, node: HostNode, nodes: Mapping[str, HostNode]) -> None:
@@ -261,7 +261,10 @@ def require_file(unit: str, node: HostNode, nodes: Mapping[str, HostNode]) -> No
     makers.append("file:/etc/init.d/" + file.rpartition(".")[0])
     makers += ["systemd_unit:" + name for name in (file, file[: -len(".service")]) if unit_name(name) == file]
     for name in makers:
-        if name in nodes and not nodes[name].attrs.get("absent") and name not in required(node, nodes):
+        maker = nodes.get(name)
+        if maker is None or maker.attrs.get("absent") or maker.attrs.get("drop_in"):
+            continue
+        if name not in required(node, nodes):
             raise CheckError(f"{name} creates the unit {unit}: add it to requires, or to restart_on")
 
 

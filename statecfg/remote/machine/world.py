@@ -99,6 +99,9 @@ class World:
     elsewhere: Mapping[str, Tuple[str, str]] = {}
     """Identities of nodes of other playbooks on this host: identity → playbook and name of the node."""
 
+    removed: Mapping[str, HostNode] = {}
+    """The removed nodes in `triggered_by`, by name."""
+
     claims: Any = None
     """What nodes own that are not part of this run (`statecfg.remote.run.claims.Claims`); None if there are none."""
 

@@ -56,6 +56,13 @@ class Drift:
     def _of_defined(self, step: Step) -> List[str]:
         name, ledger = step.node.provides, self.recorded.ledger
         resource = self.recorded.resources.get(name)
+        source = step.node.options.get("item_of")
+        if (
+            resource is None
+            and source
+            and any(source in one.definition.requires for one in self.recorded.resources.values())
+        ):
+            return ["host"]  # a new item of a list that had items before
         if resource is None and ledger is not None and ledger.completed(self.playbook):
             return ["definition"]
         if resource is None or not resource.digest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from typing import Any, Dict, List, Mapping, Sequence, Set, Tuple
+from typing import Any, Dict, List, Sequence, Set, Tuple
 
 from statecfg.remote.graph.model import CheckError, Excluded, HostNode
 from statecfg.remote.ledger.records import Resource, identities
@@ -51,7 +51,7 @@ class Repeated:
                     raise CheckError("its list depends on its own items, or on what happens to its earlier items")
                 found = items(node.options[OPTION], planner.machine)
                 nodes = [made(node, item) for item in found]
-            self._distinguish(nodes, planner.nodes, node)
+            nodes = self._distinguish(nodes, planner, node)
         except OSError as problem:
             self.problems[name] = CheckError(f"its items can't be listed: {describe(problem)}")
         except Exception as problem:  # the node's own turn reports it
@@ -59,24 +59,36 @@ class Repeated:
         else:
             self.found[name], self.nodes[name] = found, nodes
 
-    def _distinguish(self, nodes: Sequence[HostNode], others: Mapping[str, HostNode], source: HostNode) -> None:
-        """Refuse items that are the same object as another node.
+    def _distinguish(self, nodes: Sequence[HostNode], planner: Planner, source: HostNode) -> List[HostNode]:
+        """Refuse items that are the same object as another node, and leave out those that their conditions exclude.
 
+        :returns: the nodes without excluded ones whose object another node manages
         :raises CheckError: names both
         """
-        taken = {}
-        every = [node for node in others.values() if OPTION not in node.options]
+        taken: Dict[str, HostNode] = {}
+        every = [node for node in planner.nodes.values() if OPTION not in node.options]
         every = [node for node in every if node.options.get("item_of") != source.provides]
         every += [node for node in self.all() if node.options.get("item_of") != source.provides]
         for node in every:
             taken[node.provides] = node
-            taken.update((identity, node) for identity in identities(node))
-        for node in nodes:
-            for identity in (node.provides, *identities(node)):
+            if not _excluded(node, planner):
+                taken.update((identity, node) for identity in identities(node))
+        found = sorted(nodes, key=lambda node: _excluded(node, planner))  # stable: these come last
+        kept = []
+        for node in found:
+            claims = (node.provides, *identities(node))
+            if _excluded(node, planner):
+                if taken.keys().isdisjoint(claims):
+                    kept.append(node)
+                    taken[node.provides] = node
+                continue
+            kept.append(node)
+            for identity in claims:
                 other = taken.setdefault(identity, node)
                 if other is not node:
                     text = "its item %s (%s) and %s (%s) manage the same object: %s; keep one of them"
                     raise CheckError(text % (node.provides, node.position, other.provides, other.position, identity))
+        return kept
 
     def require(self, node: HostNode) -> None:
         """Let a node that requires declared nodes require their items as well."""
@@ -102,6 +114,22 @@ class Repeated:
         if definition.type != node.type:
             return False
         return node.provides in definition.requires or pattern(node).match(resource.name) is not None
+
+
+def _excluded(node: HostNode, planner: Planner) -> bool:
+    """Tell whether a condition of a node is false now."""
+    conditions = node.options.get("when_host")
+    if not conditions:
+        return False
+    from statecfg.remote.run.decisions import require
+
+    try:
+        require(conditions, planner.machine)
+    except Excluded:
+        return True
+    except Exception:  # the node's own turn reports it
+        return False
+    return False
 
 
 def made(node: HostNode, item: Item) -> HostNode:

@@ -252,15 +252,14 @@ class Planner:
                 spec = normalised(undo, node)
                 return ActionSpec(spec.steps, left=spec.left)  # removals run first anyway: no shutdown-first action
             self.decided(node)
-            nodes, triggers = self.nodes, self.current.removal_triggers.get(node.provides)
-            if triggers:  # a check may read the removals that trigger its node
-                nodes = dict(nodes)
-                nodes.update((name, self.current.removed[name].node) for name in triggers)
+            triggers = self.current.removal_triggers.get(node.provides, ())
+            if triggers or self.machine.removed:  # a check may read the removals that trigger its node
+                self.machine.removed = {name: self.current.removed[name].node for name in triggers}
             if "inserts" in node.options:
                 from statecfg.remote.run.values import fill
 
                 fill(node, self.nodes, self.types, self.current, self.machine)
-            return normalised(node_type.run_check(node, nodes, self.actions, self.machine), node)
+            return normalised(node_type.run_check(node, self.nodes, self.actions, self.machine), node)
 
     def imagine(self, action: Action) -> Result:
         """Perform an action on the simulated machine; if it bypasses the machine, its effects are unknown."""

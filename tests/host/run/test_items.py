@@ -447,3 +447,26 @@ def test_secret_beside_an_item_is_masked_and_restored(site: Deciding, monkeypatc
     assert b"hunter2222" not in ledger and b"a.conf" in ledger
     site.run("destroy")
     assert site.host.read(f"{site.place}/conf/a.conf") == "a.conf"
+
+
+def test_items_that_conditions_exclude_do_not_collide(site: Deciding) -> None:
+    lay(site, "a.conf", "b.conf", "b.conf.on")
+    condition = "    when_host: [{{path: '{{{{ host_item }}}}.on'}}]\n"
+    other = "  - file: {place}/conf/a.conf\n    content: other\n    provides: other\n"
+    site.write(LEAVING + condition + other)
+    applied = outcomes(site.run("apply"))
+    assert applied["other"] == "changed" and applied["file:conf/b.conf"] == "changed", applied
+    assert site.host.read(f"{site.place}/conf/a.conf") == "other"
+    # The other way round: the condition of the single node is false.
+    lay(site, "a.conf.on")
+    site.write(LEAVING + condition + other + "    when_host: [{{path: /srv/nowhere}}]\n")
+    assert outcomes(site.run("plan"))["file:conf/a.conf"] == "changed"
+
+
+def test_verify_calls_a_new_item_a_change_of_the_host(site: Deciding) -> None:
+    lay(site, "a.conf")
+    site.write(LEAVING)
+    site.run("apply")
+    lay(site, "b.conf")
+    drift = site.run("verify", code=2)
+    assert drift["file:conf/b.conf"]["drift"] == ["host"], drift
