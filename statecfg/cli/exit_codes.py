@@ -69,7 +69,7 @@ def _more_pending(host: Mapping[str, Any], mode: str) -> bool:
         node.get("state", State.RESOLVED) != State.RESOLVED for layer in host.get("layers") or () for node in layer
     )
     removals = host.get("removals") or (mode == Mode.VERIFY and host.get("left"))
-    due = any(unit.get("due") for unit in host.get("units") or ())
+    due = any(unit.get("due") or unit.get("change") for unit in host.get("units") or ())
     return bool(unresolved or removals or due or host.get("owed"))
 
 

@@ -38,7 +38,7 @@ def command(playbook: str, store: str | None, **values: Any) -> int:
 
     foreseen = lifecycle.foreseen(Path(playbook), chosen, store)
     work = session.prepare(Path(playbook), chosen, foreseen)
-    hooks = foreseen or lifecycle.preview(Path(playbook), chosen, store)
+    hooks = foreseen or lifecycle.preview(Path(playbook), chosen, store, bool(work.services))
     finished = session.run(work, Mode.VERIFY, how, output, events=hooks)
     code = finished.stopped if finished.cancelled else exit_codes.of_report(finished.report)
     with output_files.telling(code):

@@ -13,6 +13,7 @@ from statecfg.hooks.around import merged, to_wire
 from statecfg.hooks.exec import engine as exec_hooks
 from statecfg.hooks.exec import types as exec_types
 from statecfg.hooks.registration import files
+from statecfg.remote.graph.events import HostEvent
 from statecfg.remote.graph.names import Mode, ResourceEvent
 from statecfg.store import address, hosts, left_hosts, opened
 from statecfg.units import in_run
@@ -29,7 +30,10 @@ if TYPE_CHECKING:
     from statecfg.run.job import Job
     from statecfg.run.prepare import Work
     from statecfg.run.report_model import HostData, Unit
+    from statecfg.store.hosts import HostRecord
     from statecfg.store.left_hosts import LeftHost
+
+HOST_EVENTS = frozenset(HostEvent.ALL)
 
 
 class Preview:
@@ -49,6 +53,7 @@ class Preview:
         self.selects = exec_hooks.selecting(inventory)
         self.there = address.chosen(project, url).there()
         self._opened, self.playbook = partial(opened, project, url), playbook
+        self.events: dict[str, list[HookCall]] = {}  # host → the hooks of its own events
         self.units: dict[str, list[Unit]] = {}  # host → the hooks of its units that are due
         stored: list[Registration] = []
         self.ledgers: dict[str, str] = {}  # lineage of each host's ledger, as the store knows it
@@ -74,11 +79,35 @@ class Preview:
     def join(self, options: Options, jobs: Sequence[Job]) -> tuple[Options, list[Job]]:
         """Return the options and jobs of the run, with the hooks that it would call around resources."""
         joined = [replace(job, ledger=self.ledgers.get(job.host.name, "")) for job in jobs]
-        if options.deployment is not None and options.mode == Mode.PLAN:
+        if options.deployment is not None and options.mode in (Mode.PLAN, Mode.VERIFY):
             owners = self._look_ahead(options.deployment, jobs)
             joined = [replace(job, units=owners[job.host.name]) for job in joined]
+        self._note_events([job.host.name for job in jobs])
         around = {job.host.name: self.of_host(job.host.name) for job in jobs}
         return replace(options, hooks=replace(options.hooks, around=around)), joined
+
+    def _note_events(self, names: Sequence[str]) -> None:
+        """Note the hooks of the hosts' own events that an apply would call. Whether facts will differ is unknown."""
+        hooks = [hook for hook in self.hooks if not HOST_EVENTS.isdisjoint(hook.events)]
+        if not hooks:
+            return
+        known: Mapping[str, HostRecord] = {}
+        if self.there:
+            with self._opened() as store:
+                known = hosts.named(store, set(names))
+        for name in names:
+            record = known.get(name)
+            due = {HostEvent.INSTALLED}
+            if record is None or record.registered is None:
+                due |= {HostEvent.REGISTERED, HostEvent.FACTS_CHANGED}
+            if record is None or self.playbook not in record.playbooks:
+                due.add(HostEvent.BOUND)
+            self.events[name] = [
+                {"hook": hook.name, "event": event, "name": "", "where": "controller"}
+                for event in HostEvent.ALL
+                for hook in hooks
+                if event in due and event in hook.events and self._within(hook, name)
+            ]
 
     def _look_ahead(self, deployment: Deployment, jobs: Sequence[Job]) -> dict[str, Mapping[str, Any]]:
         """Find the hooks of units that an apply would run; return host → the owner of its units."""
@@ -95,11 +124,14 @@ class Preview:
 
     def at_once(self, host: str) -> tuple[str, list[HookCall]]:
         """Return the key of the report, and the hooks that a run would call for the host as a whole."""
-        if self.reconciler is None or host in self.reconciler.calls:
-            return "hooks", self.reconciler.calls[host] if self.reconciler is not None else []
-        event, where = ResourceEvent.PRE_RECONCILE, "controller"
-        names = self.reconciler.concerns(host)
-        return "hooks", [{"hook": name, "event": event, "name": "", "where": where} for name in names]
+        calls: list[HookCall] = []
+        if self.reconciler is not None and host in self.reconciler.calls:
+            calls += self.reconciler.calls[host]
+        elif self.reconciler is not None:
+            event, where = ResourceEvent.PRE_RECONCILE, "controller"
+            names = self.reconciler.concerns(host)
+            calls += [{"hook": name, "event": event, "name": "", "where": where} for name in names]
+        return "hooks", [*calls, *self.events.get(host, ())]
 
     def waits_for_hooks(self, host: str) -> bool:
         """Return False: no hook was called."""

@@ -66,6 +66,6 @@ def add_called(host: Any, name: str, mode: str, events: Called) -> None:
     key, called = events.at_once(name)
     if called:
         host[key] = [*called, *host.get(key, ())]
-    due = events.due(name) if mode == Mode.PLAN else []
+    due = events.due(name) if mode in (Mode.PLAN, Mode.VERIFY) else []
     if due:
         host["units"] = due

@@ -65,6 +65,8 @@ class Unit(TypedDict):
 
     :ivar made_of: in a plan, a digest of its charm and settings
     :ivar due: in a plan, the hooks that are due
+    :ivar change: what happens to it, or happened: "remove" (with its directory and the data in it) or "upgrade" (the
+        files of its charm are replaced)
     :ivar hooks: in an apply, the hooks that ran
     :ivar settled: False if hooks kept triggering each other without end
     """
@@ -77,6 +79,7 @@ class Unit(TypedDict):
     hooks: NotRequired[list[UnitHook]]
     settled: NotRequired[bool]
     error: NotRequired[str]
+    change: NotRequired[str]
 
 
 class OwedTrigger(TypedDict):

@@ -12,6 +12,7 @@ from statecfg.remote.graph.errors import StatecfgError
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.units.hooks import DISPATCH
 from statecfg.store import services
+from statecfg.unit_rules.workflow import UPGRADE
 
 if TYPE_CHECKING:
     from statecfg.run.deployment import Deployment
@@ -32,11 +33,13 @@ class Ahead:
     :param due: host → the due hooks in their order, in the format of reports
     :param names: host → its units, each with its service
     :param early: names of the units that version 0.3.0 created
+    :param changes: unit → "remove" or "upgrade"
     """
 
     due: dict[str, list[UnitHook]]
     names: dict[str, list[tuple[str, str]]]
     early: set[str] = field(default_factory=set)
+    changes: dict[str, str] = field(default_factory=dict)
 
 
 def look(store: Store, deployment: Deployment, mode: str, run: str, hosts: Sequence[str]) -> Ahead:
@@ -56,7 +59,7 @@ def look(store: Store, deployment: Deployment, mode: str, run: str, hosts: Seque
             for unit in units:
                 ahead.names[unit.host].append((unit.name, unit.service))
                 ahead.early.update([unit.name] if unit.origin.early else ())
-            for unit, step in _through(connection, units, run):
+            for unit, step in _through(connection, units, run, ahead.changes):
                 hook = as_report(step)
                 if _is_missing(step, deployment):
                     hook["missing"] = True
@@ -80,8 +83,13 @@ def enter_in(connection: Connection, deployment: Deployment, mode: str, hosts: S
         services.deploy_in(connection, project, playbook, declared, relations, {}, prune, now)
 
 
-def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator[tuple[Any, DueStep]]:
-    """Yield the due hooks as if each succeeded, those of a unit in order. Change the store in this transaction."""
+def _through(
+    connection: Connection, units: Sequence[Any], run: str, changes: dict[str, str]
+) -> Iterator[tuple[Any, DueStep]]:
+    """Yield the due hooks as if each succeeded, those of a unit in order. Change the store in this transaction.
+
+    :param changes: receives what happens to units; see `Ahead`
+    """
     there, moved = list(units), True
     while moved:
         moved = False
@@ -89,10 +97,13 @@ def _through(connection: Connection, units: Sequence[Any], run: str) -> Iterator
             step = services.next_in(connection, unit.id, run)
             if step is not None:
                 services.commit_in(connection, step, run, {}, time.time())
+                if step.hook == UPGRADE:
+                    changes[unit.name] = "upgrade"
                 yield unit, step
             elif unit.dying and services.over_in(connection, unit.id):
                 services.gone_in(connection, unit.id, time.time())
                 there.remove(unit)
+                changes[unit.name] = "remove"
             else:
                 continue
             moved = True  # a unit that had nothing to do may have new events

@@ -63,5 +63,8 @@ class HostOrders:
             hooks = [hook.copy() for hook in self.ahead.due[host] if hook["unit"] == unit]
             for hook in hooks:
                 del hook["unit"]
-            units.append({"unit": unit, "service": service, "made_of": self.deployment.digest(service), "due": hooks})
+            planned: Unit = {"unit": unit, "service": service, "made_of": self.deployment.digest(service), "due": hooks}
+            if unit in self.ahead.changes:
+                planned["change"] = self.ahead.changes[unit]
+            units.append(planned)
         return units

@@ -11,6 +11,7 @@ from typing import Any
 from statecfg.remote.graph.names import HookStatus
 from statecfg.run.report_model import Unit, UnitHook
 from statecfg.store.units.records import DueStep
+from statecfg.unit_rules.workflow import UPGRADE
 
 Json = Mapping[str, Any]  # of frames
 Tell = Callable[[Json], None]
@@ -48,6 +49,9 @@ class RunUnit:
         """Return the unit in the format of reports."""
         error = self.blocked or next((hook["error"] for hook in self.hooks if hook["status"] == HookStatus.FAILED), "")
         unit: Unit = {"unit": self.name, "service": self.service, "state": self.state, "hooks": self.hooks}
+        upgraded = any(hook["hook"] == UPGRADE and hook["status"] != HookStatus.FAILED for hook in self.hooks)
+        if self.over or upgraded:
+            unit["change"] = "remove" if self.over else "upgrade"
         if self.endless:
             unit["settled"] = False
         if error:

@@ -141,7 +141,8 @@ def _opening(group: EqualHosts) -> str:
         due = ", ".join(units.hook_text(hook) for hook in units.due_of(unit))
         state = f" would run {code(due)}" if due else f" {code(str(unit['state']))}" if unit.get("state") else ""
         wrong = f": {code(str(unit['error']))}" if unit.get("error") else ""
-        lines.append(f"- unit {code(str(unit['unit']))}{state}{wrong}\n")
+        change = f" {units.change_text(unit)}" if "change" in unit else ""
+        lines.append(f"- unit {code(str(unit['unit']))}{change}{state}{wrong}\n")
     for fired in host.get("fired") or []:
         if fired["status"] != HookStatus.OK:
             why = f": {code(str(fired['error']))}" if fired.get("error") else ""

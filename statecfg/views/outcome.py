@@ -70,7 +70,7 @@ def _next(report: Report) -> Iterator[Line]:
 
 def _summary(report: Report, seconds: float | None) -> Line:
     hosts = report["hosts"].values()
-    counts = count(host for host in hosts if touched(host))
+    counts = count((host for host in hosts if touched(host)), done=True)
     added, destroyed = counts["add"] + counts["replace"], counts["destroy"] + counts["replace"]
     parts = [
         f"{added} added",

@@ -203,7 +203,8 @@ def hooks_by_event(host: HostData) -> dict[tuple[str, str, str], list[str]]:
     events: dict[tuple[str, str, str], list[str]] = {}
     for call in host.get("hooks") or []:
         key = str(call["hook"]), str(call["event"]), where(call) + _answer(call)
-        events.setdefault(key, []).append(str(call["name"] or "the playbook"))
+        whole = "the host" if str(call["event"]).startswith("node-") else "the playbook"
+        events.setdefault(key, []).append(str(call["name"] or whole))
     return events
 
 

@@ -128,12 +128,23 @@ def cause(node: Node) -> str:
     return "it has run" if name == node["name"] else name
 
 
-def count(hosts: Iterable[HostData]) -> Counter[Effect]:
+def count(hosts: Iterable[HostData], done: bool = False) -> Counter[Effect]:
     """Return the number of nodes with each effect in the reports of `hosts`; a replacement counts only as "replace".
 
-    If the plan of a host fails, nothing starts there: what it would change counts as "skipped".
+    Units that are removed or upgraded count as well. If the plan of a host fails, nothing starts there: what it would
+    change counts as "skipped".
+
+    :param done: count only the units whose hooks ran, for the outcome of an apply
     """
-    return Counter(_happens(fate.effect, host) for host in hosts for fate in fates(host))
+    counts: Counter[Effect] = Counter()
+    for host in hosts:
+        counts.update(_happens(fate.effect, host) for fate in fates(host))
+        units = [unit for unit in host.get("units") or () if "change" in unit and (not done or "hooks" in unit)]
+        counts.update(_happens(OF_UNIT[unit["change"]], host) for unit in units)
+    return counts
+
+
+OF_UNIT: dict[str, Effect] = {"remove": "destroy", "upgrade": "change"}
 
 
 def _happens(effect: Effect, host: HostData) -> Effect:
@@ -161,7 +172,7 @@ def pending(report: Report) -> bool:
     if any(counts[one] for one in busy):
         return True
     hosts = report["hosts"].values()
-    if any(unit.get("due") for host in hosts for unit in host.get("units") or ()):
+    if any(unit.get("due") or unit.get("change") for host in hosts for unit in host.get("units") or ()):
         return True
     return any(host.get("owed") or any(map(unresolved, nodes(host))) for host in hosts)
 

@@ -37,6 +37,7 @@ def due(host: HostData) -> int:
 def due_lines(host: HostData, verbose: bool) -> Iterator[Line]:
     """Yield the hooks of units that an apply would run, as far as known before units change their settings."""
     for unit in host.get("units") or ():
+        yield from _change_lines(unit, _PLANNED)
         due = due_of(unit, verbose)
         hooks = [hook_text(hook) + (" [not in the charm]" if hook.get("missing") else "") for hook in due]
         if hooks:
@@ -44,11 +45,31 @@ def due_lines(host: HostData, verbose: bool) -> Iterator[Line]:
     yield from _at_rest(host, "due", verbose)
 
 
+_PLANNED = {
+    "remove": "removed, with its directory and all data in it",
+    "upgrade": "its charm is upgraded: changes of the charm's files on the host are lost",
+}
+_DONE = {"remove": "removed, with its directory", "upgrade": "its charm was upgraded"}
+_SIGNS: dict[str, tuple[str, Style]] = {"remove": ("-", "remove"), "upgrade": ("~", "change")}
+
+
+def _change_lines(unit: Unit, words: dict[str, str]) -> Iterator[Line]:
+    """Yield what happens to a unit besides its hooks."""
+    if "change" in unit:
+        sign, style = _SIGNS[unit["change"]]
+        yield make((f"  {sign} ", style), (str(unit["unit"]), style), (f"  {words[unit['change']]}", "dim"), hang=6)
+
+
+def change_text(unit: Unit) -> str:
+    """Return what happens or happened to a unit besides its hooks, with a sign."""
+    return f"`{_SIGNS[unit['change']][0]}` {(_DONE if 'hooks' in unit else _PLANNED)[unit['change']]}"
+
+
 def _at_rest(host: HostData, part: Literal["due", "hooks"], verbose: bool) -> Iterator[Line]:
     """Yield how many units have no hooks to show in a part of a host's report."""
     if not touched(host):  # the due hooks did not run
         return
-    here = [unit for unit in host.get("units") or () if part in unit and not unit.get("error")]
+    here = [unit for unit in host.get("units") or () if part in unit and not unit.get("error") and "change" not in unit]
     hooks = [unit.get("due", []) if part == "due" else unit.get("hooks", []) for unit in here]
     still = [listed for listed in hooks if not any(verbose or not _not_there(hook) for hook in listed)]
     if still:
@@ -72,6 +93,8 @@ def done_lines(host: HostData, verbose: bool) -> Iterator[Line]:
     for unit in host.get("units") or ():
         hooks = unit.get("hooks") or ()
         failed = bool(unit.get("error"))
+        if "hooks" in unit:
+            yield from _change_lines(unit, _DONE)
         if not (failed or any(hook["status"] == HookStatus.OK for hook in hooks) or (verbose and hooks)):
             continue
         sign = "✗" if failed else "✓"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from statecfg.remote.graph.names import HostStatus, Outcome
 from statecfg.run.report_model import HostData, Report
 from statecfg.views import hosts as host_lines
+from statecfg.views import units
 from statecfg.views.lines import BLANK, Line, Span, make
 from statecfg.views.plan import BRIEF, Detail, left_lines, node_lines
 from statecfg.views.tally import EqualHosts, Fate, fates, fold, names, nodes, plural, unresolved
@@ -45,6 +46,7 @@ def _counts(hosts: Iterable[HostData]) -> tuple[int, int, int, int, int]:
         listed = list(fates(host))
         by_host += sum(_by_host(fate) for fate in listed)
         by_definition += sum(_by_definition(fate) for fate in listed) + sum(1 for _ in nodes(host, "left"))
+        by_definition += sum("change" in unit for unit in host.get("units") or ())
         pending += sum(_pending(fate) for fate in listed)
         sound += sum(fate.effect == Outcome.UNCHANGED for fate in listed)
         failed += sum(fate.effect in Outcome.STOPPED for fate in listed)
@@ -97,6 +99,7 @@ def _host(host: HostData, detail: Detail) -> Iterator[Line]:
         if not drifted and (fate.effect != Outcome.UNCHANGED or unresolved(fate.node) or detail.verbose):
             yield from node_lines(fate, detail)
     yield from host_lines.owed(host)
+    yield from units.due_lines(host, bool(detail.verbose))
     unchanged, excluded = (sum(fate.effect == what for fate in listed) for what in (Outcome.UNCHANGED, "excluded"))
     if listed and unchanged + excluded == len(listed) and not left:
         yield make(("  ✓ ", "add"), f"No drift: {plural(unchanged, 'resource')} as defined.")

@@ -286,12 +286,14 @@ function units(all) {
   return [h("h3", {}, "Units"), h("div.nodes", {}, all.map(unit))];
 }
 
+const UNIT = { remove: "removed, with its directory", upgrade: "charm upgraded" };
+
 function unit(item) {
   const hooks = item.hooks ?? item.due ?? [];
   return h(
     `div.row.flat.${item.error ? "bad" : "plain"}`,
     { "data-key": item.unit },
-    h("div.lead", {}, badge(item.state), h("span.name", {}, item.unit), hooks.length ? null : h("span.dim", {}, "no hook was due")),
+    h("div.lead", {}, badge(item.state), h("span.name", {}, item.unit), item.change ? h("span.odd", {}, UNIT[item.change]) : hooks.length ? null : h("span.dim", {}, "no hook was due")),
     item.error ? h("p.bad", {}, item.error) : null,
     hooks.map((hook) =>
       h(

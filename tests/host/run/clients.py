@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import uuid
+from dataclasses import replace
 
 from statecfg.engines.engine import opened
 from statecfg.playbook.compile import Definition
 from statecfg.playbook.inventory import Host, Login
 from statecfg.run import fleet
 from statecfg.transport import SshSettings
-from tests.host.run import lives, rig
+from tests.host.run import lives, rig, truths
 
 
 def definition(name: str, arguments: list[str]) -> Definition:
@@ -34,6 +36,11 @@ def main() -> None:
     if name == "lives":
         place, number = arguments
         job, options = lives.job(host, place, int(number)), lives.options(settings, "target", place)
+    elif name == "truths":
+        place, number, seed = arguments
+        job = truths.job(host, place, int(number), int(seed))
+        options = replace(truths.options(settings, int(seed), int(number)), run=uuid.uuid4().hex[:12])
+        print("run", options.run, flush=True)
     else:
         job = fleet.Job(host, definition(name, arguments), rig.PLAYBOOK)
         options = fleet.Options(mode="apply", access=fleet.Access(settings, connect=engine.connect))
@@ -44,7 +51,7 @@ def main() -> None:
 
     with contextlib.closing(engine):
         report = fleet.run([job], options, show)
-    print(json.dumps(report["hosts"]["target"]), flush=True)
+    print(json.dumps({**report["hosts"]["target"], "run": report["run"]}), flush=True)
 
 
 if __name__ == "__main__":

@@ -16,12 +16,13 @@ from pathlib import Path
 from tests import lab
 from tests.host.engines import cluster
 from tests.host.resources import races
-from tests.host.run import crashes, hook_crashes, lives, points, power, rig
+from tests.host.run import crashes, hook_crashes, lives, points, power, rig, truths
 from tests.host.run.test_broken_links import cut_at, total
 from tests.host.units import rings
 from tests.lab import Host
 
 Results = collections.Counter[str]
+LANES = 6  # hosts of each kind on which `truth` runs at the same time: its runs mostly wait
 
 
 def kills(host: Host, who: str, count: int, seed: int) -> Results:
@@ -110,6 +111,11 @@ def cuts(host: Host, count: int, seed: int) -> Results:
     return found
 
 
+def truth(host: Host, ways: list[str], about: str, count: int, seed: int) -> Results:
+    """Cut the network or kill processes, and compare reports and histories with the host."""
+    return truths.at_random(host, f"/srv/{about}", ways, count, seed)
+
+
 def commands(host: Host, who: str, count: int, seed: int) -> Results:
     """Kill the command, the executor or a hook during applies with hooks of every kind, at random moments."""
     found = Results({f"{who} killed in an apply with hooks": count})
@@ -154,7 +160,7 @@ def units(count: int, seed: int) -> None:
 def main() -> None:
     """Run the chosen tests, each on its own host, and print the results."""
     parser = argparse.ArgumentParser(prog="script/soak", description="Cuts applies off and checks what must hold.")
-    kinds = ["kills", "engines", "hooks", "points", "cuts", "power", "places", "units", "all"]
+    kinds = ["kills", "engines", "hooks", "points", "cuts", "truth", "power", "places", "units", "all"]
     parser.add_argument("what", choices=kinds)
     parser.add_argument("count", nargs="?", type=int, default=1000, help="how many times each (default: 1000)")
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -179,6 +185,15 @@ def main() -> None:
         jobs.append(lambda host: calls(host, given.count, given.seed))
     if given.what in ("cuts", "all"):
         jobs.append(lambda host: cuts(host, given.count, given.seed))
+    if given.what in ("truth", "all"):
+        for lane in range(LANES):
+            for about, ways in (("cuts", list(truths.CUTS)), ("kills", list(crashes.KILLS))):
+                some = given.count // LANES + (lane < given.count % LANES)
+                jobs.append(
+                    lambda host, ways=ways, about=about, some=some, lane=lane: truth(
+                        host, ways, about, some, given.seed + lane
+                    )
+                )
     if given.what in ("power", "all"):
         jobs += [lambda host, kind=kind: power_cuts(host, kind, given.count, given.seed) for kind in power.MOUNT]
     if given.what in ("places", "all"):

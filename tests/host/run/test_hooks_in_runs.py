@@ -194,6 +194,23 @@ def test_a_hook_gets_no_secret(site: Site, host: Host) -> None:
         assert len(seen) == 1 and seen[0]["resource"]["attributes"]["line"] and "xyzzy" not in json.dumps(seen)
 
 
+def test_a_plan_lists_the_hooks_of_host_events(site: Site) -> None:
+    site.files(a="1")
+    site.hook("notes", dict.fromkeys(HostEvent.ALL, NOTE))
+
+    def planned() -> list[str]:
+        return [hook["event"] for hook in site.one("plan")["hooks"]]
+
+    first = planned()
+    assert sorted(first) == sorted(
+        [HostEvent.REGISTERED, HostEvent.FACTS_CHANGED, HostEvent.BOUND, HostEvent.INSTALLED]
+    )
+    assert "node-install-finished  the host" in site.run("plan", "site.yml").out
+    site.one("apply")
+    assert sorted(cause.split()[0] for cause in causes(site.seen("notes"))) == sorted(first)
+    assert planned() == [HostEvent.INSTALLED]
+
+
 # HTTP hooks
 
 

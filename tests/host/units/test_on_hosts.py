@@ -117,3 +117,44 @@ def test_the_history_of_a_host_contains_failed_hooks(fabric: Fabric, pair: list[
     fabric.apply()
     fabric("destroy", "site.yml", "--yes", code=1)
     assert (newest()["status"], newest()["mode"]) == ("failed", "destroy")
+
+
+def test_plans_and_reports_list_units_that_are_removed_or_upgraded(fabric: Fabric, pair: list[Host]) -> None:
+    """The charm has no hooks for either, and the directory of a removed unit may contain its data."""
+    db, _ = pair
+    (fabric.root / "charms/app/hooks").mkdir(parents=True)
+    start = fabric.root / "charms/app/hooks/start"
+    start.write_text("#!/bin/sh\n")
+    start.chmod(0o755)
+    fabric.play(f"- service: app\n  hosts: {db.name}\n  charm: charms/app\n  resources:\n    - directory: /srv/app\n")
+
+    def changes(verb: str, *words: str, code: int | None = 0) -> dict[str, str]:
+        host = fabric(verb, "site.yml", "--json", *words, code=code).json()["hosts"][db.name]
+        return {unit["unit"]: unit["change"] for unit in host.get("units", ()) if "change" in unit}
+
+    fabric.apply()
+    assert fabric("plan", "site.yml", "--detailed-exitcode").out.endswith("0 to change, 0 to destroy.\n")
+    assert fabric("verify", "site.yml").out.endswith(
+        "Drift: 0 changed on the host, 0 in the definition, 1 as defined.\n"
+    )
+    (fabric.root / "charms/app/config").write_text("new\n")
+    planned = fabric("plan", "site.yml", "--detailed-exitcode", code=2).out
+    assert "  ~ app/0  its charm is upgraded: changes of the charm's files on the host are lost\n" in planned
+    assert "Plan: 0 to add, 1 to change, 0 to destroy" in planned
+    assert changes("plan") == {"app/0": "upgrade"} == changes("verify", code=2)
+    fabric("plan", "site.yml", "--out", "it.plan")
+    done = fabric("apply", "it.plan").out
+    assert "  ~ app/0  its charm was upgraded\n" in done and "0 added, 1 changed, 0 destroyed" in done
+    assert fabric("plan", "site.yml", "--detailed-exitcode").code == 0
+
+    fabric("plan", "site.yml", "--out", "it.plan")
+    fabric("service", "remove-unit", "app/0")
+    planned = fabric("plan", "site.yml", "--detailed-exitcode", code=2).out
+    assert "  - app/0  removed, with its directory and all data in it\n" in planned
+    assert "Plan: 0 to add, 0 to change, 1 to destroy" in planned
+    assert changes("plan") == {"app/0": "remove"} == changes("verify", code=2)
+    assert ", 1 in the definition, 1 as defined.\n" in fabric("verify", "site.yml", code=2).out
+    assert fabric("apply", "it.plan", code=6).code == 6
+    done = fabric("apply", "site.yml", "--yes", "--markdown-into", "report.md").out
+    assert "  - app/0  removed, with its directory\n" in done and "0 changed, 1 destroyed" in done
+    assert "1 destroyed" in (fabric.root / "report.md").read_text()
