@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
+from statecfg.remote.machine import hidden
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import lines, records, text_files, utf8
 
@@ -227,9 +227,11 @@ def undo(node: HostNode, memory: BlockMemory, world: World) -> ActionSpec:
         present = [lines.bare(line) for line in some[found[0] + 1 : found[1]]] if found is not None else []
         if found is None or [begin, *present, end] == [entry["text"] for entry in was]:
             return restored(text, begin, end, was, last)
-        # The ledger has masks in place of secrets.
-        wanted = lines.SECRET.split("\n".join(inner_lines(attrs.get("block") or "")))
-        if not re.compile(".*".join(map(re.escape, wanted)), re.S).fullmatch("\n".join(present)):
+        wanted = "\n".join(inner_lines(attrs.get("block") or ""))
+        if not hidden.known(wanted) and "\n".join(present) != wanted:
+            left.append(f"{path}: {hidden.UNKNOWN}: the block stays")
+            return text
+        if not hidden.same("\n".join(present), wanted):
             left.append(f"{path}: others have changed the lines after `{begin}`: the block stays")
             return text
         return restored(text, begin, end, was, last)

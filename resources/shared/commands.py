@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode, Stays
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
+from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.world import ANYTHING, Machine, World
-from statecfg.resources.shared import records, restore
+from statecfg.resources.shared import records
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -149,15 +150,15 @@ def undo(node: HostNode, memory: CommandMemory, world: World) -> ActionSpec:
         return ActionSpec(left=[f"the effects of the command {name} stay: it has no undo"])
     if memory["done"]:
         return ActionSpec(left=[f"the result of the command {name} existed before it: it stays"])
-    missing = sorted(key for key, value in (attrs.get("env") or {}).items() if restore.masked(value))
-    if restore.masked(attrs["undo"]) or any(names(attrs["undo"], variable) for variable in missing):
+    missing = sorted(key for key, value in (attrs.get("env") or {}).items() if secretive(value))
+    if secretive(attrs["undo"]) or any(names(attrs["undo"], variable) for variable in missing):
         text = "kept: the playbook no longer contains the secret that the undo of the command %s needs; define the "
         raise Stays((text + "command as it was and destroy the playbook, or undo its effects by hand") % name)
     if missing:
         attrs["env"] = {key: value for key, value in attrs["env"].items() if key not in missing}
         text = "the undo of the command %s runs without %s: the playbook no longer contains that secret"
         left.append(text % (name, ", ".join(missing)))
-    if restore.masked(attrs.get("unless")):  # the guard needs the lost secret; the command is known to have run
+    if secretive(attrs.get("unless")):  # the guard needs the lost secret; the command is known to have run
         attrs["unless"] = None
     guards = lacking(attrs, world)
     if world.acted if not guards else all(guards):

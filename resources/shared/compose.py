@@ -88,7 +88,7 @@ def _refuse_secrets(shown: str) -> None:
         return
     from statecfg.remote.machine.redact import Redactor
 
-    names = sorted(set(re.findall("<secret ([^>]*)>", Redactor(SECRETS).text(shown))))
+    names = sorted({part[0] for part in Redactor(SECRETS).parts(shown) if not isinstance(part, str)})
     if names:
         text = "podman-compose would give podman %s as an argument, which other users of the host can read; write it"
         text += " into a file with mode 0600, and name this file in `env_file` of the service"

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, Conflict, HostNode, Stays
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
+from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.world import Machine, Probe, World
-from statecfg.resources.shared import commands, records, restore
+from statecfg.resources.shared import commands, records
 
 SECONDS = 10.0  # for one request, by default
 LONGEST = 300  # characters of a line of output that a reason shows
@@ -188,7 +189,7 @@ def undo(node: HostNode, memory: commands.CommandMemory, world: World) -> Action
         return ActionSpec(left=[f"the result of the request {name} existed before it: it stays"])
     back = request(attrs, attrs["undo"])
     guard = request(attrs, attrs["unless"]) if attrs.get("unless") is not None else None
-    if restore.masked(back) or restore.masked(guard):
+    if secretive(back) or secretive(guard):
         text = "kept: the playbook no longer contains the secret that the undo of the request %s needs; define the "
         raise Stays((text + "request as it was and destroy the playbook, or undo its effects by hand") % name)
     if world.acted if guard is None else not done(attrs, world):

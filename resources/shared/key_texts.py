@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.remote.machine import hidden
+from statecfg.remote.machine.changes import secretive
 
 # Characters that YAML or TOML forbid in a string, or that parsers read as a line break.
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -32,6 +34,8 @@ class NotEditable(StatecfgError):
 def equal(one: Any, other: Any) -> bool:
     """Tell whether two values are equal and have the same types, unlike Python's `1 == True`.
 
+    The second one may have stand-ins for secrets.
+
     A value that an editor does not understand differs from every other one.
     """
     if one is UNKNOWN or other is UNKNOWN:
@@ -41,7 +45,9 @@ def equal(one: Any, other: Any) -> bool:
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         return len(one) == len(other) and all(map(equal, one, other))
     if isinstance(one, str) and isinstance(other, str):
-        return str(one) == str(other)
+        return hidden.same(str(one), str(other))
+    if isinstance(other, str) and isinstance(one, (int, float)) and secretive(other):
+        return hidden.same(repr(one), str(other))  # a number can be a secret, too
     return type(one) is type(other) and bool(one == other)
 
 

@@ -5,7 +5,6 @@ An editor is a module with the functions `get`, `written`, `put` and `remove` (s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +12,10 @@ from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Ho
 from statecfg.remote.graph.nodetype import NodeType
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
+from statecfg.remote.machine import hidden
+from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import lines, records, replacing, restore, snapshot, text_files, utf8
+from statecfg.resources.shared import records, replacing, snapshot, text_files, utf8
 from statecfg.resources.shared.key_texts import MISSING, NotEditable, dotted, equal
 
 if TYPE_CHECKING:
@@ -97,8 +98,6 @@ def has(form: str, text: str, key: list[str], value: Any) -> bool:
 
 
 def _same(form: str, found: Any, value: Any) -> bool:
-    if isinstance(value, str) and isinstance(found, str) and lines.SECRET.search(value):
-        return _matches(found, value)
     return equal(found, EDITORS[form].literal(value) if form == "ini_key" else value)
 
 
@@ -159,6 +158,9 @@ def undo(node: HostNode, memory: KeyMemory, world: World) -> ActionSpec:
         if former is None:
             left.append(f"{path}: the former text is unknown: the key {dotted(key)} stays")
             return text
+        if not hidden.known(value) and not _has(form, text, key, value):
+            left.append(f"{path}: {hidden.UNKNOWN}: the key {dotted(key)} stays")
+            return text
         new, changed = undone(text, text_files.former_content(former), form, key, value, absent)
         if changed or (new == text and not world.acted and _gone(text, form, key, absent)):
             left.append(f"{path}: others have changed the key {dotted(key)}: it stays")
@@ -168,6 +170,13 @@ def undo(node: HostNode, memory: KeyMemory, world: World) -> ActionSpec:
         return restore_key(path, form, key, value, former, made, absent)
 
     return text_files.undo(node, memory, world, edit, write)
+
+
+def _has(form: str, text: str, key: list[str], value: Any) -> bool:
+    try:
+        return has(form, text, key, value)
+    except NotEditable:
+        return False
 
 
 def _gone(text: str, form: str, key: list[str], absent: bool) -> bool:
@@ -186,7 +195,7 @@ def undone(text: str, former: str, form: str, key: list[str], value: Any, absent
     editor = EDITORS[form]
     try:
         new, changed = replacing.reverted(text, former, _edited(former, form, key, value, absent))
-        if not changed and _matches(text, _edited(new, form, key, value, absent)):
+        if not changed and hidden.same(text, _edited(new, form, key, value, absent)):
             return new, 0
     except NotEditable:  # without its lines, the text would not be what it was before them
         pass
@@ -216,16 +225,9 @@ def _without(text: str, former: str, form: str, key: list[str]) -> str:
     return text
 
 
-def _matches(text: str, expected: str) -> bool:
-    """Tell whether two strings are equal. A masked secret in the second one matches any text in its line."""
-    if not lines.SECRET.search(expected):
-        return text == expected
-    return re.fullmatch(".*".join(map(re.escape, lines.SECRET.split(expected))), text) is not None
-
-
 def _edited(text: str, form: str, key: list[str], value: Any, absent: bool) -> str:
     edited: str = EDITORS[form].remove(text, key) if absent else text
-    hidden = restore.masked(value)  # any value could be the secret
-    if not absent and (hidden or not has(form, text, key, value)):
-        edited = EDITORS[form].put(text, key, value, hidden)
+    secret = secretive(value)
+    if not absent and not has(form, text, key, value):
+        edited = EDITORS[form].put(text, key, value, secret)
     return edited

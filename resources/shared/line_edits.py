@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
+from statecfg.remote.machine import hidden
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import lines, records, text_files
 
@@ -131,7 +132,7 @@ def remember(node: HostNode, world: World) -> LineMemory:
 def _changed(text: str, path: str, line: str, was: list[lines.RemovedLine]) -> list[str]:
     """Return the message if others have changed the node's line, so that neither it nor a former line is there."""
     there = [lines.bare(each) for each in lines.split(text)]
-    if line in there or (was and all(entry["text"] in there for entry in was)):
+    if any(hidden.same(each, line) for each in there) or (was and all(entry["text"] in there for entry in was)):
         return []
     return [f"{path}: others have changed or removed the line of this node: what is there now stays"]
 
@@ -145,11 +146,10 @@ def undo(node: HostNode, memory: LineMemory, world: World) -> ActionSpec:
         line = lines.expanded(str(line), attrs["match"], was[-1]["text"])
 
     def edit(text: str, left: list[str]) -> str:
-        masked = line is not None and lines.SECRET.search(line)
-        if masked and len(lines.put_in(text, str(line), was)) > 1:
-            left.append(f"{path}: statecfg does not know which line contained the secret: the lines stay")
         new = restored(text, line, was, last, one)
-        if line is not None and new == text and not world.acted and not masked:
+        if line is not None and new == text and not hidden.known(line) and not world.acted:
+            left.append(f"{path}: {hidden.UNKNOWN}: the line stays")
+        elif line is not None and new == text and not world.acted:
             left.extend(_changed(text, path, line, was))
         return new
 

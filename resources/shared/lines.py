@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from statecfg.remote.machine import hidden
+
 if TYPE_CHECKING:
-    from typing import TypedDict
+    from typing import NotRequired, TypedDict
 
     class RemovedLine(TypedDict):
         """A former line of a file, with its position among the lines that stay.
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
         :ivar at: the number of other lines before it
         :ivar above: the nearest other line before it: its text, and how many lines up to it have this text
         :ivar below: the next other line, in the same form
+        :ivar secret: the text is a secret, and not recorded
         """
 
         text: str
@@ -25,9 +28,7 @@ if TYPE_CHECKING:
         at: int
         above: Sequence[Any] | None
         below: Sequence[Any] | None
-
-
-SECRET = re.compile(r"<secret [^<>]*>")  # the ledger stores this in place of a secret
+        secret: NotRequired[bool]
 
 
 def with_line(
@@ -92,7 +93,8 @@ def without_line(text: str, line: str | None = None, match: str | None = None) -
 def removed_lines(text: str, line: str | None = None, match: str | None = None) -> list[RemovedLine]:
     """Return the lines that equal `line` or in which `match` is found, each with its position among the other lines."""
     lines = split(text)
-    removed = {at for at, text in enumerate(lines) if bare(text) == line}.union(_matching(lines, match))
+    removed = {at for at, text in enumerate(lines) if line is not None and hidden.same(bare(text), line)}
+    removed = removed.union(_matching(lines, match))
     return taken_out(lines, removed)
 
 
@@ -132,11 +134,11 @@ def line_undone(text: str, line: str, was: Sequence[RemovedLine], last: str | No
     :param last: the last line of the former text, if it had no line end
     :param one: `line` replaced only the last line of `was`, and other lines may equal it (`backrefs`)
     """
-    if not one and any(entry["text"] == line for entry in was):
+    if not one and any(hidden.same(entry["text"], line) for entry in was):
         return text
-    lines, inserted = split(text), put_in(text, line, was)
+    lines, inserted = split(text), put_in(text, line)
     missing = _missing(lines, was)
-    if not inserted or (one and not missing) or (len(inserted) > 1 and SECRET.search(line)):
+    if not inserted or (one and not missing):
         return text
     if missing:
         at = inserted.pop()
@@ -145,16 +147,9 @@ def line_undone(text: str, line: str, was: Sequence[RemovedLine], last: str | No
     return closed(lines, text, last)
 
 
-def put_in(text: str, line: str, was: Sequence[RemovedLine]) -> list[int]:
-    """Return the positions of the inserted line. If a secret in it is masked, return all lines that match the rest."""
-    lines = split(text)
-    if not SECRET.search(line):
-        return [at for at, existing in enumerate(lines) if bare(existing) == line]
-    former = {entry["text"] for entry in was}
-    unmasked = re.compile(".*".join(map(re.escape, SECRET.split(line))))
-    return [
-        at for at, existing in enumerate(lines) if unmasked.fullmatch(bare(existing)) and bare(existing) not in former
-    ]
+def put_in(text: str, line: str) -> list[int]:
+    """Return the positions of the inserted line."""
+    return [at for at, existing in enumerate(split(text)) if hidden.same(bare(existing), line)]
 
 
 def lines_undone(text: str, was: Sequence[RemovedLine], last: str | None) -> str:

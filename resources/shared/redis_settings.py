@@ -8,12 +8,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from statecfg.remote.graph.masks import mask
 from statecfg.remote.graph.model import CONCEALED, Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
+from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.world import Machine, Probe, World
-from statecfg.resources.shared import entries, line_edits, records, restore, text_files, utf8
+from statecfg.resources.shared import entries, line_edits, records, text_files, utf8
 
 if TYPE_CHECKING:
     from statecfg.resources.shared.lines import RemovedLine
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 PASSWORDS = ("masterauth", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass")
 # Lines that contain passwords, also those of access lists and of Sentinel.
 _SECRET = re.compile(rf"[ \t]*(?i:{'|'.join(PASSWORDS)}|user|sentinel[ \t]+[a-z-]+-pass)[ \t]")
-_HIDDEN = "<secret line>"  # what the ledger has in message of such a line
 EMPTY = (*PASSWORDS, "masteruser", "notify-keyspace-events", "slaveof", "replicaof", "unixsocket", "logfile", "bind")
 LISTS = ("bind", "oom-score-adj-values", "replicaof", "save", "slaveof")  # each has several arguments in its line
 _UNITS = {"": 1, "b": 1, "k": 1000, "kb": 1024, "m": 1000**2, "mb": 1024**2, "g": 1000**3, "gb": 1024**3}
@@ -124,7 +125,7 @@ def _order(login: Mapping[str, Any], value: str | None = None) -> bytes:
 def _login(attrs: records.Attrs) -> Mapping[str, Any]:
     """Return the user, and the passwords to try. `requirepass` is the new password, or the present one already."""
     passwords = [attrs.get("password"), attrs.get("value") if attrs["name"] == "requirepass" else None]
-    return {"user": attrs.get("user"), "passwords": [each for each in passwords if each and not restore.masked(each)]}
+    return {"user": attrs.get("user"), "passwords": [each for each in passwords if each and not secretive(each)]}
 
 
 def text(value: object) -> str:
@@ -212,16 +213,16 @@ def _conceal(text: str) -> None:
 def _without_passwords(memory: line_edits.LineMemory) -> line_edits.LineMemory:
     """Return a memory without the passwords in lines of the file."""
 
-    def hidden(line: str) -> str:
-        return _HIDDEN if _SECRET.match(line) else line
+    def mark(neighbor: Sequence[Any] | None) -> Sequence[Any] | None:
+        secret = neighbor is not None and neighbor[0] is not None and _SECRET.match(neighbor[0])
+        return [None, *neighbor[1:]] if neighbor is not None and secret else neighbor
 
-    def mark(neighbor: Sequence[Any] | None) -> list[Any] | None:
-        return None if neighbor is None else [hidden(neighbor[0]), *neighbor[1:]]
-
-    was: list[RemovedLine] = [
-        {**entry, "text": hidden(entry["text"]), "above": mark(entry["above"]), "below": mark(entry["below"])}
-        for entry in memory["lines"]
-    ]
+    was: list[RemovedLine] = []
+    for entry in memory["lines"]:
+        kept: RemovedLine = {**entry, "above": mark(entry["above"]), "below": mark(entry["below"])}
+        if _SECRET.match(entry["text"]):
+            kept["text"], kept["secret"] = "", True
+        was.append(kept)
     last = memory["last"]
     return {**memory, "lines": was, "last": None if last is not None and _SECRET.match(last) else last}
 
@@ -278,7 +279,8 @@ def undo(node: HostNode, memory: RedisMemory, world: World) -> ActionSpec:
     stat = world.stat(path)
     content = text_files.content(world, path) if stat is not None and stat.file_type == "file" else ""
     _conceal(content)
-    if any(entry["text"] == _HIDDEN for entry in hidden["lines"]):
+    # A ledger of 0.4.0 has a mask in place of the line.
+    if any(entry.get("secret") or entry["text"] == mask("line") for entry in hidden["lines"]):
         there = bool(_lines(name, content))
         if attrs.get("absent") and there:
             return ActionSpec()

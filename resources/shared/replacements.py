@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
+from statecfg.remote.machine import hidden
+from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import lines, records, replacing, snapshot, text_files, utf8
+from statecfg.resources.shared import records, replacing, snapshot, text_files, utf8
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -108,7 +110,7 @@ def undo(node: HostNode, memory: ReplaceMemory, world: World) -> ActionSpec:
     former = was.get("content") if was is not None else None
 
     def edit(text: str, left: list[str]) -> str:
-        if any(lines.SECRET.search(how[name] or "") for name in ("pattern", "after", "before")):
+        if secretive([how["pattern"], how["after"], how["before"]]):
             left.append(f"{path}: the pattern contains a secret, which statecfg does not record: the text stays")
             return text
         if former is None:
@@ -116,8 +118,9 @@ def undo(node: HostNode, memory: ReplaceMemory, world: World) -> ActionSpec:
             return text
         new_text, changed = replacing.undone(text, text_files.former_content(former), how)
         if changed:
-            message = "%s: others have changed the lines of %d of the replaced places: these lines stay"
-            left.append(message % (path, changed))
+            message = f"others have changed the lines of {changed} of the replaced places: these lines stay"
+            known = hidden.known(how["replacement"])
+            left.append(f"{path}: {message if known else hidden.UNKNOWN + ': the lines stay'}")
         return new_text
 
     def write(made: bool) -> Action:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from statecfg.remote.machine import hidden
+from statecfg.remote.machine.changes import STAND_INS
 from statecfg.resources.shared import lines
 
 if TYPE_CHECKING:
@@ -231,13 +233,13 @@ def _parts(former: str, how: Replacement) -> Parts:
 def _aligned(wanted: Sequence[str], present: Sequence[str]) -> list[int | None]:
     """Return the position of each expected line among the present lines; None for one that is not there.
 
-    A line with a masked secret matches every line that fits around the mask.
+    A line with a stand-in for a secret matches the line with this secret.
     """
     expected, same = [lines.bare(line) for line in wanted], [lines.bare(line) for line in present]
-    known = set(expected)
-    for line in sorted(line for line in known if lines.SECRET.search(line)):
-        fits = re.compile(".*".join(map(re.escape, lines.SECRET.split(line)))).fullmatch
-        same = [line if existing not in known and fits(existing) else existing for existing in same]
+    if STAND_INS:
+        known = set(expected)
+        for line in sorted(known):
+            same = [line if each not in known and hidden.same(each, line) else each for each in same]
     found: list[int | None] = [None] * len(expected)
     short = min(len(expected), len(same))
     head = next((at for at in range(short) if expected[at] != same[at]), short)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, ok
+from statecfg.remote.machine import hidden
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import lines, paths, records, snapshot, tree, undoing
-
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64} \(\d+ bytes\)")  # the ledger has this in place of content
+from statecfg.resources.shared import paths, records, snapshot, tree, undoing
 
 
 @op
@@ -40,6 +38,7 @@ class Restore:
         users: Iterable[str] = (),
     ) -> None:
         self.world, self.lost, self.users = world, list(memory.get("lost") or ()), set(users)
+        self.untouched = bool(memory.get("untouched"))
         gone = {path for node in (to_remove or {}).values() for path in tree.managed(node)}
         self.to_remove = gone.union(*map(tree.parents, gone))  # and the directories above them
         self.actions: list[Action] = []
@@ -71,7 +70,8 @@ class Restore:
                 f"{path} is now {paths.FILE_TYPES[now.file_type]}, which the node did not create: it stays"
             )
         elif now is not None and made is not None and not self._as_made(path, was, made, now):
-            self.left.append(_other(path, now))
+            unknown = not hidden.known(made.get("content") or "")
+            self.left.append(f"{path}: {hidden.UNKNOWN}: the file stays" if unknown else _other(path, now))
         elif was is None:
             if now is not None:
                 self.remove(path, now)
@@ -85,10 +85,14 @@ class Restore:
         if now.file_type == "symlink":
             return made.get("target") in (None, now.target)
         content = made.get("content")
-        if now.file_type != "file" or content is None or masked(content):
+        if now.file_type != "file" or content is None:
             return True
-        if isinstance(content, str) and _DIGEST.fullmatch(content):
-            return content == f"sha256:{self.world.digest(path)} ({now.size} bytes)"
+        if isinstance(content, str):
+            if not hidden.known(content) and self.untouched:
+                return True
+            if hidden.same(f"sha256:{self.world.digest(path)} ({now.size} bytes)", content):
+                return True
+            return hidden.same(text_of(self.world, path), content)
         return Blob.of(content).sha256 == self.world.digest(path)
 
     def back_if_missing(self, path: str, was: snapshot.PathRecord) -> None:
@@ -317,6 +321,11 @@ def bring_back(restoring: Restore, memory: snapshot.TreeMemory, attrs: records.A
             restoring.left.append(f"{path} stays: its previous state is unknown")
 
 
+def text_of(world: World, path: str) -> str:
+    """Return the content of a file as text."""
+    return world.read(path).decode("utf-8", "surrogateescape")
+
+
 def made_entry(attrs: records.Attrs, memory: snapshot.TreeMemory, name: str) -> records.Attrs | None:
     """Return what the node set of an entry of its source: content or target, mode, owner and group.
 
@@ -337,14 +346,6 @@ def back_up(restoring: Restore, memory: snapshot.BackedUp, suffix: str | None) -
         restoring.back(memory["path"] + suffix, kept["was"], ("file",))
     elif suffix and restoring.world.stat(memory["path"] + suffix) is not None:
         restoring.left.append(f"the backup copy {memory['path'] + suffix} stays")
-
-
-def masked(value: Any) -> bool:
-    """Tell whether an attribute contained a secret. The ledger stores a mask in its place."""
-    if isinstance(value, str):
-        return lines.SECRET.search(value) is not None
-    items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    return any(map(masked, items))
 
 
 def managed_attributes(attrs: records.Attrs) -> list[str]:

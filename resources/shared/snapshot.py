@@ -35,9 +35,11 @@ if TYPE_CHECKING:
         """What `remember` returns.
 
         :ivar lost: messages about what it could not record
+        :ivar untouched: added for an undo: the thing is as after the last apply
         """
 
         lost: list[str]
+        untouched: bool
 
     M = TypeVar("M", bound=Memory)
 

@@ -92,7 +92,7 @@ class Opaque(Value):
 
 
 class Secret(Opaque):
-    """A value that is shown as `<secret NAME>`, and can't be pickled or converted to JSON.
+    """A value that is shown as its mask, and can't be pickled or converted to JSON.
 
     :param name: its name in reports: letters, digits, `_`, `-`, `.`
     :param value: the text itself, at least 4 characters
@@ -126,7 +126,7 @@ class Secret(Opaque):
         return self.__reveal()
 
     def __repr__(self) -> str:
-        return f"<secret {self.name}>"
+        return tokens.mask(self.name)
 
     def __str__(self) -> str:
         return self.token

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from statecfg.remote.graph.errors import StatecfgError
+from statecfg.remote.graph.masks import BEGIN
+from statecfg.remote.graph.masks import mask as mask
 
 DIGITS = [chr(0xDA00 + number) for number in range(256)]  # high surrogates; surrogateescape uses low ones only
 _EDGE = "\ud9ee\ud9ef\ud9ed"
@@ -27,10 +29,11 @@ _REST = re.compile(rf"(?:[\ud900-\udaff][{_BREAKS}\\]*)+|(?:{_ESCAPED}(?:\\*[{_B
 SURROGATE = re.compile(rb"\xed[\xa4-\xab][\x80-\xbf]")  # as `surrogatepass` encodes one
 # The traces that a token or a mask leaves in bytes.
 IN_BYTES = re.compile(
-    rb"(?:\xed[\xa4-\xab][\x80-\xbf].?){3}|<secret |\\[uU](?:0000)?[dD][9aA]|&#5\d{4};|" + _LETTERS.encode("ascii"),
+    rb"(?:\xed[\xa4-\xab][\x80-\xbf].?){3}|%b|\\[uU](?:0000)?[dD][9aA]|&#5\d{4};|%b"
+    % (BEGIN.encode("ascii"), _LETTERS.encode("ascii")),
     re.DOTALL | re.IGNORECASE,
 )
-_MASK = re.compile(r"<secret ([A-Za-z_][A-Za-z0-9_.-]*)>")
+_MASK = re.compile(mask("([A-Za-z_][A-Za-z0-9_.-]*)"))
 
 
 class SecretValue(Protocol):
@@ -121,7 +124,7 @@ def split(text: str) -> list[str | tuple[SecretValue, Callable[[str], str] | Non
 
 def _suspect(text: str) -> bool:
     """Return whether a string may contain a token, part of one, or a mask. This is a quick test for the many others."""
-    if not text.isascii() or "\\" in text or "&#" in text or "<secret " in text:
+    if not text.isascii() or "\\" in text or "&#" in text or BEGIN in text:
         return True
     return ("z" in text or "Z" in text) and ("j" in text or "J" in text) and _REST.search(text) is not None
 
@@ -151,10 +154,10 @@ def _encoded(text: str) -> Iterator[str | tuple[SecretValue, Callable[[str], str
 
 
 def _refuse_rest(text: str) -> None:
-    mask = next((match for match in _MASK.finditer(text) if match[1] in _NAMES), None)
-    if mask is not None:
+    shown = next((match for match in _MASK.finditer(text) if match[1] in _NAMES), None)
+    if shown is not None:
         raise SecretError(
-            f"the text contains {mask[0]}, which is only the secret's mask in messages",
+            f"the text contains {shown[0]}, which is only the secret's mask in messages",
             "repr(), !r and %r return the mask; use {…} or %s, or pass the secret itself",
         )
     rest = _REST.search(text)
@@ -182,5 +185,5 @@ def masked(text: str) -> str:
     """Return a string with a mask in place of each token and each damaged token."""
     if not _SECRETS or not _suspect(text):
         return text
-    pieces = [piece if isinstance(piece, str) else f"<secret {piece[0].label}>" for piece in _pieces(text)]
-    return _REST.sub("<secret …>", "".join(pieces))
+    pieces = [piece if isinstance(piece, str) else mask(piece[0].label) for piece in _pieces(text)]
+    return _REST.sub(mask("…"), "".join(pieces))

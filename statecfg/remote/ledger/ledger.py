@@ -25,7 +25,7 @@ from statecfg.remote.ledger.records import (
 )
 from statecfg.remote.ledger.schema import in_memory, open_database
 from statecfg.remote.ledger.state import BEFORE, LEDGER, RUNS, StateError
-from statecfg.remote.machine.changes import HOLDS
+from statecfg.remote.machine.changes import HIDDEN
 
 Defined = Mapping[str, Optional[Resource]]  # see `Ledger.fold`
 
@@ -104,8 +104,8 @@ class Ledger:
 
     def with_secrets(self) -> List[Tuple[str, str, Attrs, JsonMap]]:
         """Return playbook, name, attributes and snapshot of the resources of all playbooks that contain secrets."""
-        query = "SELECT playbook, name, attrs, memory FROM resource WHERE attrs LIKE '%<secret %' OR attrs LIKE ?"
-        rows = self.database.execute(query, (f"%{HOLDS}%",))
+        query = "SELECT playbook, name, attrs, memory FROM resource WHERE attrs LIKE ?"
+        rows = self.database.execute(query, (f'%"{HIDDEN}"%',))
         return [(playbook, name, json.loads(attrs), json.loads(memory)) for playbook, name, attrs, memory in rows]
 
     def count(self) -> int:

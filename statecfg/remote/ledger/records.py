@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from statecfg.remote.graph.model import Attrs, Blob, HostNode, JsonMap, Record
 from statecfg.remote.graph.names import State
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger.claims import OWNED
-from statecfg.remote.machine.changes import content, secretive
+from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.paths import normal
 
 SAID = "$said"  # the key of a snapshot with what the node's actions said, see `NodeType.produces`
@@ -132,6 +132,10 @@ class Resource:
         more = dict(data)
         more.setdefault("triggers", None)
         more.pop("last_run", None)  # only the ledger itself uses it
+        if not more.pop("hides", 0):  # an earlier version wrote it, with masks in the attributes
+            from statecfg.remote.machine.hidden import upgraded
+
+            more["attrs"] = upgraded(more["attrs"])
         more.pop("replaced", None)  # a mark that 0.3.0 wrote when the guard of logins restored a resource
         return cls(definition=StoredDefinition(*[more.pop(key) for key in StoredDefinition.fields]), **more)
 
@@ -139,6 +143,7 @@ class Resource:
         """Return the resource as the journal stores it."""
         data = {key: getattr(self.definition, key) for key in StoredDefinition.fields}
         data.update((key, getattr(self, key)) for key in ("name", "digest", "after", "state", "owing", "memory"))
+        data["hides"] = 1
         for key in ("first_run", "since", "replaces"):
             if getattr(self, key):
                 data[key] = getattr(self, key)
@@ -229,14 +234,16 @@ class Orphan(HostNode):
         self.sees: Sequence[str] = ()
         self.waits: Sequence[str] = ()
 
-    def supply(self, attrs: Mapping[str, Any], mask: Callable[[Any], Any]) -> None:
-        """Take secrets from the playbook's node of this name, for each attribute that is equal after masking.
+    def supply(self, attrs: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
+        """Take secrets from the playbook's node of this name, for each attribute that differs only in its secrets.
 
         :param attrs: the attributes of the playbook's node
-        :param mask: replaces secrets
+        :param stored: the same as the ledger stores them
         """
-        for name, value in self.attrs.items():
-            if name in attrs and secretive(value) and mask(with_digests(attrs[name])) == value:
+        from statecfg.remote.machine.hidden import outline
+
+        for name, value in self.resource.definition.attrs.items():
+            if name in attrs and secretive(value) and outline(stored.get(name)) == outline(value):
                 self.secret_attrs[name] = attrs[name]
 
     @property
@@ -306,17 +313,6 @@ def with_content(memory: Any, folder: str) -> Any:
         sha256, size = memory["$blob"]
         return Blob(sha256, size, path=f"{folder}/{sha256}")
     return {key[1:] if key[:1] == "$" else key: with_content(item, folder) for key, item in memory.items()}
-
-
-def with_digests(value: Any) -> Any:
-    """Return attributes as the ledger stores them: content as a digest, everything else unchanged."""
-    if isinstance(value, Blob):
-        return content(value)
-    if isinstance(value, dict):
-        return {str(key): with_digests(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [with_digests(item) for item in value]
-    return value
 
 
 def contents(value: Any) -> Iterable[Blob]:

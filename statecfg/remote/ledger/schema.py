@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from statecfg.remote.ledger import sqlite
 from statecfg.remote.ledger.sqlite import Connection
 from statecfg.remote.ledger.state import StateError, machine_id
 
-SCHEMA = 3
+SCHEMA = 4
 _STEPS = {
     1: """
 CREATE TABLE run (id TEXT PRIMARY KEY, started REAL NOT NULL, ended REAL, mode TEXT NOT NULL, who TEXT NOT NULL,
@@ -35,7 +36,22 @@ CREATE TABLE hook (name TEXT PRIMARY KEY, base TEXT NOT NULL, configuration TEXT
 ALTER TABLE resource ADD COLUMN triggers TEXT NOT NULL DEFAULT 'null';
 ALTER TABLE owed ADD COLUMN how TEXT NOT NULL DEFAULT 'null';
 """,
-}
+}  # 4: see `_hide`
+
+
+def _hide(database: Connection) -> None:
+    """Convert the attributes that earlier versions stored with masks in their text, see `machine.hidden`."""
+    from statecfg.remote.machine.hidden import upgraded
+
+    for rowid, text in database.execute("SELECT rowid, attrs FROM resource").fetchall():
+        attrs = json.loads(text)
+        new = upgraded(attrs)
+        if new != attrs:
+            database.execute("UPDATE resource SET attrs = ? WHERE rowid = ?", (json.dumps(new), rowid))
+    for rowid, text in database.execute("SELECT rowid, how FROM owed WHERE how != 'null'").fetchall():
+        how = json.loads(text)
+        how["attrs"] = upgraded(how["attrs"])
+        database.execute("UPDATE owed SET how = ? WHERE rowid = ?", (json.dumps(how), rowid))
 
 
 def open_database(path: str, reading: bool) -> Connection:
@@ -84,8 +100,10 @@ def _migrate(database: Connection, version: int, lasting: bool) -> None:
 
     :param lasting: migrate the file, not a copy in memory. A copy gets no lineage, as it would change each time
     """
-    steps = "".join(_STEPS[number] for number in range(version + 1, SCHEMA + 1))
+    steps = "".join(_STEPS.get(number, "") for number in range(version + 1, SCHEMA + 1))
     database.executescript(f"BEGIN IMMEDIATE;{steps}")
+    if version:
+        _hide(database)
     if lasting:
         import uuid
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from statecfg.remote.graph.model import Attrs, JsonMap
     from statecfg.remote.ledger.ledger import Ledger
 
-FORMAT = 2
+FORMAT = 3  # 1 was that of 0.4.0, with masks in the attributes
 _DIGEST, _CLAIMS = COLUMNS.index("digest"), COLUMNS.index("claims")
 OF_DATABASE = ("-journal", "-wal")  # files of SQLite that exist while the database is being changed
 

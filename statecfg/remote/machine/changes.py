@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Dict
+
 from statecfg.remote.graph.model import CONCEALED, Blob
 from statecfg.remote.graph.nodetype import FACETS
 from statecfg.remote.machine import access
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional, Tuple
+    from typing import Any, List, Optional, Tuple
 
     from typing_extensions import TypedDict
 
@@ -31,6 +33,8 @@ DIFF_LINES = 400
 DIFF_TEXT = 64 << 10  # characters of one diff
 DIFFS = 512 << 10  # characters of all diffs of a node; after that, only digests are shown
 HOLDS = "holds a secret"
+HIDDEN = "$hidden"  # the key of a value with secrets in the ledger, see `hidden`
+STAND_INS: Dict[str, object] = {}  # strings in place of secrets of earlier runs, see `hidden`
 _NOT_SHOWN = "not shown: it may contain a secret"
 _OPEN = ("kind", "mode", "owner", "group", "acl", "present")  # fields that never contain a secret
 _BRACKETS = b" \t()[]{},;"  # lines of only these characters, as in JSON, reveal nothing
@@ -127,6 +131,18 @@ def content(blob: Optional[Blob], secret: bool = False) -> Optional[str]:
     return f"sha256:{blob.sha256} ({blob.size} bytes)"
 
 
+def with_digests(value: Any) -> Any:
+    """Return attributes as the ledger stores them: content as a digest, everything else unchanged."""
+    if isinstance(value, Blob):
+        return content(value)
+    if isinstance(value, dict):
+        # A key of the ledger's own begins with a dollar sign, see `machine.hidden`.
+        return {("$" if str(key)[:1] == "$" else "") + str(key): with_digests(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [with_digests(item) for item in value]
+    return value
+
+
 def as_json(value: Any) -> Any:
     """Return a value as JSON for a report: content as its digest, long text cut."""
     if value is None or (type(value) is str and len(value) <= 2000):  # most values, so they come first
@@ -149,12 +165,12 @@ def as_json(value: Any) -> Any:
 
 
 def secretive(value: Any) -> bool:
-    """Tell whether a value in the ledger had a secret in it. The ledger does not store the secret itself."""
+    """Tell whether a value of the ledger, or of a node to undo, has a secret in it. It is not stored itself."""
     if isinstance(value, dict):
-        return any(map(secretive, value.values()))
+        return HIDDEN in value or any(map(secretive, value.values()))
     if isinstance(value, (list, tuple)):
         return any(map(secretive, value))
-    return isinstance(value, str) and ("<secret " in value or value.startswith(HOLDS))
+    return bool(STAND_INS) and isinstance(value, str) and any(token in value for token in STAND_INS)
 
 
 def without_diff(change: Change) -> Change:

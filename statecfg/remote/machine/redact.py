@@ -8,6 +8,7 @@ import re
 from bisect import bisect_right
 from typing import Any, Dict, Iterator, List, Mapping
 
+from statecfg.remote.graph.masks import mask
 from statecfg.remote.graph.model import LEARNED
 
 # Shorter pieces occur everywhere by chance.
@@ -32,7 +33,7 @@ _PROBE = 16
 
 
 class Redactor:
-    """Replaces each known secret by `<secret NAME>`.
+    """Replaces each known secret by its mask.
 
     :param secrets: name → value; an empty map changes nothing. What follows a NUL in a name is not shown
     """
@@ -72,17 +73,35 @@ class Redactor:
         return self._compiled
 
     def text(self, text: str) -> str:
-        """Return `text` with each secret replaced by `<secret NAME>`."""
+        """Return `text` with each secret replaced by its mask."""
         plain = self._plain
         if plain is None:
             return text
-        text = plain.sub(lambda match: f"<secret {self._names[match.group()]}>", text)
+        text = plain.sub(lambda match: mask(self._names[match.group()]), text)
         for spelling, name in self._long.items():
             # Lines are longer than these pieces together, so a line break splits at most one of them.
             if any(spelling[at : at + _PROBE] in text for at in range(0, 3 * _PROBE, _PROBE)):
                 for breaks in _BREAKS:
-                    text = _without_broken(text, spelling, f"<secret {name}>", breaks)
+                    text = _without_broken(text, spelling, mask(name), breaks)
         return text
+
+    def parts(self, text: str) -> List[Any]:
+        """Return the parts of a string: strings without secrets, and pairs of a secret's name and its text."""
+        plain = self._plain
+        if plain is None:
+            return [text]
+        parts: List[Any] = []
+        done = 0
+        for match in plain.finditer(text):
+            parts += [text[done : match.start()], (self._names[match.group()], match.group())]
+            done = match.end()
+        parts.append(text[done:])
+        found = [part for part in parts if part]
+        shown = "".join(part if isinstance(part, str) else mask(part[0]) for part in found)
+        masked = self.text(text)
+        if masked == shown:
+            return found
+        return [(next(name for name in self._long.values() if mask(name) in masked), text)]  # it is broken into lines
 
     def message(self, text: str) -> str:
         """Return a message of ours with the secrets in its values masked. Its fixed text stays."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any, Callable, Dict, List, Mapping
 
+from statecfg.remote.graph.masks import mask
 from statecfg.remote.graph.model import Attrs, HostNode
 from statecfg.remote.graph.sha256 import sha256
 from statecfg.remote.ledger.claims import OWNED, owned
-from statecfg.remote.ledger.records import Resource, StoredDefinition, identities, with_digests
-from statecfg.remote.machine.changes import secretive
+from statecfg.remote.ledger.records import Resource, StoredDefinition, identities
+from statecfg.remote.machine.changes import secretive, with_digests
+from statecfg.remote.machine.hidden import SecretDigests, stored
 from statecfg.remote.run.order import Order
 from statecfg.remote.wire.frames import encode_value
 
@@ -26,15 +28,19 @@ class StoredDefinitions:
 
     :param order: the controller's instructions
     :param lineage: the ledger's lineage
+    :param state_dir: the state directory, which has the key of digests; "" if only identities are needed
     :ivar mask: masks secrets in a report
     :ivar mask_values: masks secrets in attributes that contain secrets
     """
 
-    def __init__(self, order: Order, lineage: str) -> None:
+    def __init__(self, order: Order, lineage: str, state_dir: str = "") -> None:
         self.types, self.lineage, self.has_secrets = order.types, lineage, bool(order.secrets)
         self.mask: Callable[[Any], Any] = unmasked
         self.mask_values = self._mask_others = self.mask
         self._digests: Dict[str, str] = {}
+        self.secret_digests = SecretDigests(state_dir, order.acting)
+        self._parts: Callable[[str], List[Any]] = lambda text: [text]
+        self._parts_of_others = self._parts
         if order.secrets:
             import re
 
@@ -44,14 +50,16 @@ class StoredDefinitions:
             self.mask, self.mask_values = redactor.report, redactor.value
             # Attributes without secrets can contain a secret's value by accident: mask it unless it is a plain word.
             secrets = {name: value for name, value in order.secrets.items() if not re.match(WORD, value)}
-            self._mask_others = (redactor if secrets == order.secrets else Redactor(secrets)).value
+            others = redactor if secrets == order.secrets else Redactor(secrets)
+            self._mask_others = others.value
+            self._parts, self._parts_of_others = redactor.parts, others.parts
 
     def of(self, node: HostNode) -> StoredDefinition:
         """Return the definition of a node."""
         return StoredDefinition(
             node.type,
             self.types.get(node.type, ""),
-            self._without_secrets(node),
+            self.attrs(node),
             self.claims(node),
             node.requires,
             node.options.get("tags") or (),
@@ -93,14 +101,29 @@ class StoredDefinitions:
             if definition.identities == self.mask_values(identities(node)):
                 definition.identities = self.identities(node)
 
+    def attrs(self, node: HostNode) -> Attrs:
+        """Return a node's attributes as the ledger stores them, see `machine.hidden`."""
+        given = {key: value for key, value in node.attrs.items() if value is not None}
+        attrs: Dict[str, Any] = {}
+        for name, value in given.items():
+            if not self.has_secrets and not node.hides:
+                attrs[name] = with_digests(value)
+                continue
+            parts = self._parts if name in node.hides else self._parts_of_others
+            attrs[name] = stored(value, self.secret_digests, parts)
+            # If a node type transformed the secret, it can't be found: the whole attribute is secret.
+            if name in node.hides and not secretive(attrs[name]):
+                attrs[name] = stored(value, self.secret_digests, parts, name)
+        return attrs
+
     def _without_secrets(self, node: HostNode) -> Attrs:
         """Return a node's attributes with content as a digest, and a mask for each secret."""
         attrs: Dict[str, Any] = with_digests({key: value for key, value in node.attrs.items() if value is not None})
         for name in attrs:
             if name in node.hides:
                 masked = self.mask_values(attrs[name])
-                # If a node type transformed the secret, the mask doesn't find it: mask the whole attribute.
-                attrs[name] = masked if secretive(masked) else f"<secret {name}>"
+                # If a node type transformed the secret, it can't be found: mask the whole attribute.
+                attrs[name] = masked if masked != attrs[name] else mask(name)
             else:
                 attrs[name] = self._mask_others(attrs[name])
         return attrs

@@ -7,7 +7,9 @@ from typing import Dict, FrozenSet, Iterable, List
 from statecfg.remote.graph.model import HostNode
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger.recorded import RecordedResources
-from statecfg.remote.ledger.records import Orphan
+from statecfg.remote.ledger.records import Orphan, Resource
+from statecfg.remote.machine.changes import secretive
+from statecfg.remote.machine.hidden import restored
 from statecfg.remote.run.definitions import StoredDefinitions
 from statecfg.remote.run.plan import Step
 from statecfg.remote.run.recording import present
@@ -53,6 +55,13 @@ class Drift:
         self.causes_by_node[step.node.provides] = causes
         return causes
 
+    def _orphan(self, resource: Resource, name: str) -> Orphan:
+        """Return the node as it was defined, with stand-ins for its secrets."""
+        orphan = Orphan(resource, name)
+        if secretive(orphan.attrs):
+            orphan.attrs = restored(orphan.attrs, self.definitions.secret_digests)
+        return orphan
+
     def _of_defined(self, step: Step) -> List[str]:
         name, ledger = step.node.provides, self.recorded.ledger
         resource = self.recorded.resources.get(name)
@@ -71,6 +80,6 @@ class Drift:
         if resource.digest != self.definitions.digest(step.node):
             causes.add("definition")
         lineage = self.definitions.lineage
-        if not causes or (resource.after and resource.after != present(Orphan(resource, name), lineage)):
+        if not causes or (resource.after and resource.after != present(self._orphan(resource, name), lineage)):
             causes.add("host")
         return sorted(causes, reverse=True)

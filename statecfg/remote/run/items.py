@@ -101,7 +101,7 @@ class ItemManagement(Management):
             for orphan in self.all_orphans():
                 for source in self.repeated.declared.values():
                     if source.hides and self.repeated.may_be_item(orphan.resource, source):
-                        orphan.supply(source.attrs, self.definitions.mask_values)
+                        orphan.supply(source.attrs, self.definitions.attrs(source))
 
     def _held(self, layers: Sequence[Sequence[HostNode]]) -> Dict[str, str]:
         """Return the names of the resources that are neither items now nor orphans, each with its declared node."""

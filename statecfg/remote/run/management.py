@@ -9,7 +9,6 @@ from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger import state
 from statecfg.remote.ledger.journal import Account, Journal
 from statecfg.remote.ledger.recorded import RecordedResources
-from statecfg.remote.ledger.records import with_content
 from statecfg.remote.machine import accounts
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.planned import Planned
@@ -73,7 +72,7 @@ class Management:
         if self.recorded.ledger is not None:
             from statecfg.remote.run.definitions import StoredDefinitions
 
-            self.definitions = StoredDefinitions(order, self.recorded.lineage)
+            self.definitions = StoredDefinitions(order, self.recorded.lineage, state_dir)
         self.orphans: Optional[Orphans] = None
         self.claims: Optional[Claims] = None
         self.dependents: Optional[Dependents] = None
@@ -84,6 +83,7 @@ class Management:
 
             self.hooks = in_order(order.hooks)
         self._life: Optional[Lifecycle] = None
+        self._unknown: List[Orphan] = []  # orphans to compare once their types are loaded
         self._recording: Optional[Recording] = None
         self._drift: Optional[Drift] = None
 
@@ -120,7 +120,9 @@ class Management:
         coming = {node.provides for layer in self.layers for node in layer}
         self.dependents = Dependents(before, self.orphans.to_remove, coming, names)
         self.dependents.add_debts(self.recorded.debts)
-        self._complete_orphans(defined, definitions)
+        from statecfg.remote.run.orphan_values import complete
+
+        self._unknown = complete(self.all_orphans(), defined, definitions, self.recorded.state_dir)
         # Unchanged nodes have the secrets of this run, except those that are known only at the node's turn.
         self.recorded.note_secrets(order.playbook, names, {x for x in same if "inserts" not in defined[x].options})
         why = refusal(self.orphans, ledger.count(), order.yes)
@@ -136,15 +138,6 @@ class Management:
             from statecfg.remote.run import claims
 
             self.claims = claims.of_run(self.order, foreign, resources, defined, self.definitions)
-
-    def _complete_orphans(self, defined: Mapping[str, HostNode], definitions: StoredDefinitions) -> None:
-        """Add to the orphans what the ledger does not store: content of snapshots, and secrets of the playbook."""
-        folder = os.path.join(self.recorded.state_dir, state.BEFORE)
-        for orphan in self.all_orphans():
-            orphan.snapshot = with_content(orphan.resource.memory, folder)
-            node = defined.get(orphan.resource.name)
-            if node is not None:
-                orphan.supply(node.attrs, definitions.mask_values)
 
     def _prunes(self) -> bool:
         """Return whether the run removes all orphans; warn if it should, but has no record of them."""
@@ -205,6 +198,10 @@ class Management:
 
     def follow(self) -> None:
         """Decide which nodes the removals trigger. Call this after all types are loaded."""
+        if self._unknown:
+            from statecfg.remote.run.orphan_values import mark_untouched
+
+            mark_untouched(self._unknown, self.recorded.lineage)
         if self.dependents is not None:
             self.dependents.drop_unable({orphan.resource.name for layer in self.to_remove for orphan in layer})
 

@@ -12,7 +12,9 @@ from statecfg.remote.ledger import state
 from statecfg.remote.ledger.recorded import RecordedResources
 from statecfg.remote.ledger.records import Resource, contents, with_content
 from statecfg.remote.machine import accounts, durable
+from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.guard import reading_only
+from statecfg.remote.machine.hidden import unknown
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.definitions import StoredDefinitions, digest_of
 from statecfg.remote.wire.frames import encode_value
@@ -103,6 +105,8 @@ class Recording:
     def _is_recorded(self, node: HostNode, before: Resource) -> bool:
         """Tell whether the ledger has a node's definition already."""
         definition = before.definition
+        if secretive(definition.attrs) and unknown(definition.attrs):
+            return False
         return (
             before.digest,
             definition.position,

@@ -14,8 +14,9 @@ from statecfg.remote.graph.model import Blob, HostNode
 from statecfg.remote.ledger.journal import Account
 from statecfg.remote.ledger.ledger import Ledger
 from statecfg.remote.ledger.orphans import Orphans, find_orphans, refusal
-from statecfg.remote.ledger.records import contents, identities, with_content, with_digests
+from statecfg.remote.ledger.records import contents, identities, with_content
 from statecfg.remote.ledger.state import prepare
+from statecfg.remote.machine.changes import with_digests
 from statecfg.remote.wire.frames import encode_value
 from tests.unit.remote.ledger import managed_types
 

@@ -12,7 +12,7 @@ from statecfg.remote.ledger.records import Debt, Orphan, Resource, StoredDefinit
 
 LINE: dict[str, Any] = {
     "name": "conf", "type": "file", "module": "m", "claims": ["path:/conf"], "digest": "d", "state": "RESOLVED",
-    "memory": {"was": None}, "after": "a", "attrs": {"path": "/conf"}, "requires": ["dir"], "tags": ["web"],
+    "memory": {"was": None}, "after": "a", "hides": 1, "attrs": {"path": "/conf"}, "requires": ["dir"], "tags": ["web"],
     "protect": 1, "position": "p:1", "owing": [["post-update", "h"]], "triggers": ["dir"],
 }  # fmt: skip
 
@@ -21,6 +21,12 @@ def test_resource_keeps_all_fields_of_its_line() -> None:
     assert json.loads(json.dumps(Resource.from_json(LINE).to_json())) == LINE
     renamed = dict(LINE, first_run="r1", since=5.0, replaces={"name": "old", "claims": ["path:/conf"]})
     assert Resource.from_json(renamed).to_json() == renamed
+
+
+def test_line_of_version_0_4_0_has_masks_in_its_attributes() -> None:
+    old = {key: value for key, value in LINE.items() if key != "hides"}
+    found = Resource.from_json(dict(old, attrs={"line": "a <secret tok> b", "$x": "y"}))
+    assert found.definition.attrs == {"line": {"$hidden": ["a ", ["tok", None], " b"]}, "$$x": "y"}
 
 
 def test_line_of_version_0_3_0_is_read_without_triggers() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from statecfg.remote.graph.model import ActionSpec, Blob, CheckError, HostNode
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger.records import with_digests
+from statecfg.remote.machine.changes import with_digests
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.run.planning import normalised
 from tests.unit.resources.conformance.types import STATE_DIR, TYPES, Case, Example, examples, prepared, settles
@@ -193,6 +193,9 @@ def kept(applied: Applied, key: Key) -> str:
     attrs = applied.node.attrs
     if attrs.get("absent") or (attrs.get("backup") and key[1].endswith(attrs["backup"])):
         return ""  # what others put in place of a removed thing stays; a backup belongs to the node
+    kind = (*key[:2], "kind")
+    if key[2] in ("mode", "owner", "group") and applied.was.get(kind) != applied.made.get(kind):
+        return ""  # they were those of something else
     value = changed(applied.machine, key, was, made) if existed(key, applied.was) else None
     if value is None:
         return ""
