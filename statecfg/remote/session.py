@@ -14,7 +14,6 @@ from statecfg.remote.ledger import state
 from statecfg.remote.ledger.journal import Journal
 from statecfg.remote.ledger.lock import Lock
 from statecfg.remote.ledger.records import contents
-from statecfg.remote.machine.changes import STAND_INS
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.left_out import causes, foreseen
 from statecfg.remote.run.management import Management
@@ -256,10 +255,6 @@ class Session:
         managed.compare(layers)
         self.load(managed)
         managed.follow()
-        if STAND_INS:  # for the secrets of orphans
-            from statecfg.remote.machine.hidden import rendering
-
-            self.channel.mask = rendering(self.channel.mask)
         units = self.units.files(self.blobs) if self.units is not None else []
         self.fetch(managed, [*managed.files(self.blobs), *units])
         managed.install()

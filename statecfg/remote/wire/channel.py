@@ -9,6 +9,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from statecfg.remote.graph.model import JsonMap
+from statecfg.remote.machine.changes import STAND_INS
 from statecfg.remote.machine.process import CHILDREN
 from statecfg.remote.wire.frames import Decoder, Frame, ProtocolError, encode
 
@@ -69,8 +70,21 @@ class Channel:
         self.cancelled = False
         self.closing = False
         self.unended: Dict[str, str] = {}
-        self.mask: Optional[Callable[[Any], Any]] = None
+        self._mask: Optional[Callable[[Any], Any]] = None
         threading.Thread(target=self._listen, daemon=True).start()
+
+    @property
+    def mask(self) -> Optional[Callable[[Any], Any]]:
+        """What masks the secrets of this run, and shows the masks of earlier secrets in place of their stand-ins."""
+        if not STAND_INS:
+            return self._mask
+        from statecfg.remote.machine.hidden import rendering
+
+        return rendering(self._mask)
+
+    @mask.setter
+    def mask(self, function: Optional[Callable[[Any], Any]]) -> None:
+        self._mask = function
 
     def send(self, header: Mapping[str, Any], exact: bool = False) -> None:
         """Send a frame with masked secrets; drop it if the connection is lost.
@@ -79,8 +93,9 @@ class Channel:
 
         :param exact: don't mask secrets, because the controller needs the values and does not show them
         """
-        if self.mask is not None and not exact:
-            data = b"".join(encode(self.mask(whole)) for whole in self._whole_lines(dict(header)))
+        mask = self.mask
+        if mask is not None and not exact:
+            data = b"".join(encode(mask(whole)) for whole in self._whole_lines(dict(header)))
         else:
             data = encode(header)
         self._write(data, header["type"] == "finished")

@@ -158,6 +158,7 @@ INCOMPLETE = {
         ("debconf", "quadlet", "service", "systemd_unit"), "what a program reports after it has read files is not known"
     ),
     "download": "the content is not in the case",
+    "mount": "a mount without a line in fstab keeps the new options until it is mounted again",
     "pacman_repository": "the line returns in the form and at the place of a new one",
     "pam": "undo refuses a line that a jump would skip, as in one of the cases",
     "generate": "the directory of generated values stays",
