@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Name, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import apt_texts, drop_in_texts, drop_ins, files
+from statecfg.resources.shared import apt_lists, apt_texts, drop_in_texts, files
 
 DIRECTORY = "/etc/apt/preferences.d/"
 
@@ -58,5 +58,5 @@ def to_wire(node: Any) -> Any:
 
 apt_pin.identity(["path:" + DIRECTORY + "{name}"])
 apt_pin.validate(apt_texts.check_pin)
-apt_pin.check(drop_ins.check)
+apt_pin.check(apt_lists.check_pin)
 apt_pin.implemented_by(files)

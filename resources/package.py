@@ -44,6 +44,9 @@ def package(
     statecfg removes a package, it stops the running units of the package, because not every package does that itself.
     The plan lists these units, and it names those that systemd refuses to stop manually.
 
+    A package that is installed only because another one needs it is marked as manually installed, so that it stays when
+    the other one goes. Undo removes this mark.
+
     Undo: statecfg purges a package that was not installed before. It does so after all other nodes of the run except
     those that the package requires, because restoring them may need the package. A dependency is removed together with
     the last package that needs it. A package that something else needs by then stays, and so does a package that
@@ -129,7 +132,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> Action
         return package_transaction.removal(node, nodes, world)
     package_manager.manager(world).options(node.attrs)
     if package_transaction.satisfied(world, node):
-        return package_transaction.held(node, world)
+        return package_transaction.marked(node, world)
     return package_transaction.installation(node, nodes, world)
 
 

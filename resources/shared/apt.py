@@ -69,7 +69,7 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     result = package_steps.prepare(machine, packages, update_lists, lock)
     if result["status"] != "ok":
         return result
-    effect, allowed, units = package_steps.replacement(packages, options)
+    effect, allowed, units = package_steps.replacement(machine, packages, options)
     named = [package["name"] + ("=" + package["version"] if package["version"] else "") for package in packages]
     chosen = ["--allow-downgrades", *options, "install", "--", *dict.fromkeys(named)]
     if not allowed:
@@ -124,6 +124,12 @@ def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
 def mark_automatic(machine: Machine, name: str) -> Result:
     """Tell apt that a package is installed only because other packages need it."""
     return machine.run(["apt-mark", "-q", "auto", "--", name], {"automatic": {name: {"auto": True}}})
+
+
+@op(mutex="apt")
+def mark_manual(machine: Machine, name: str) -> Result:
+    """Tell apt that a package must stay if nothing needs it."""
+    return machine.run(["apt-mark", "-q", "manual", "--", name], {"automatic": {name: None}})
 
 
 @op(mutex="apt")

@@ -8,7 +8,7 @@ from statecfg.remote.graph.model import Action, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import apt_settings, drop_ins
+from statecfg.resources.shared import apt_settings, apt_sources, drop_ins
 
 
 @op(mutex="apt")
@@ -22,9 +22,11 @@ def fetch_lists(machine: Machine, path: str) -> Result:
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the file of a repository, and whether apt has its lists.
 
-    :raises CheckError: see `drop_ins.compare`
+    :raises CheckError: if another file defines the repository differently; see also `drop_ins.compare`
     """
-    actions = drop_ins.check(node, nodes, world)
+    actions = drop_ins.compare(node, nodes, world, apt_sources.write)
+    if not node.attrs.get("absent"):
+        apt_sources.refuse_conflicts(node, world)
     lists = node.attrs.get("lists")
     if not node.attrs.get("absent") and lists and (actions or missing(world, lists)):
         actions.append(fetch_lists(node.attrs["path"]))
@@ -38,3 +40,11 @@ def missing(world: World, beginnings: list[str]) -> bool:
     """
     names = world.listdir(apt_settings.LISTS) if world.stat(apt_settings.LISTS) is not None else []
     return not all(any(name.startswith(beginning) for name in names) for beginning in beginnings)
+
+
+def check_pin(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
+    """Compare the file with preferences.
+
+    :raises CheckError: see `drop_ins.compare`
+    """
+    return drop_ins.compare(node, nodes, world, apt_sources.write)

@@ -95,7 +95,7 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     result = package_steps.prepare(machine, packages, update_lists, lock)
     if result["status"] != "ok":
         return result
-    effect, allowed, units = package_steps.replacement(packages, options)
+    effect, allowed, units = package_steps.replacement(machine, packages, options)
     wanted: records.WantedPackages = {
         package["name"]: {"version": package["version"], "replaces": sorted(allowed), "options": options}
         for package in packages
@@ -142,6 +142,12 @@ def remove(machine: Machine, packages: list[records.RemoveItem]) -> Result:
 def mark_automatic(machine: Machine, name: str) -> Result:
     """Tell dnf that a package is installed only because other packages need it."""
     return machine.run(["dnf", "-q", "-y", LOCAL, "mark", "remove", spec(name)], {"automatic": {name: {"auto": True}}})
+
+
+@op(mutex="dnf")
+def mark_manual(machine: Machine, name: str) -> Result:
+    """Tell dnf that a package must stay if nothing needs it."""
+    return machine.run(["dnf", "-q", "-y", LOCAL, "mark", "install", spec(name)], {"automatic": {name: None}})
 
 
 @op(mutex="dnf")

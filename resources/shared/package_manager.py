@@ -36,6 +36,8 @@ if TYPE_CHECKING:  # hosts don't need the protocol
         """Removes, in one transaction, and refuses to remove more than requested."""
         hold: Op
         """Puts an installed package on hold, or releases it."""
+        mark_manual: Op
+        """Lets the manager know that a package must stay if nothing needs it."""
         mark_automatic: Op
         """Lets the manager know that a package is there only for others that need it."""
 

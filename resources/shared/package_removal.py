@@ -280,4 +280,6 @@ def undo(
             replaced = [(other, version) for other, version, _ in memory.get("replaced") or ()]
             former = [(name, was["version"]), *replaced]
             spec = package_snapshot.installed_again(world, former, [name] if memory["auto"] else [])
+        elif memory["auto"] and world.entry("automatic", name) is None:
+            spec.actions.append(manager(world).mark_automatic(name))
     return package_snapshot.held_again(node, was, now, world, spec)

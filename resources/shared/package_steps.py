@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import Action, CheckError
+from statecfg.remote.graph.model import Action, CheckError, Unknown
 from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import package_units, records
@@ -105,8 +105,10 @@ def unknown_version(manager: str, name: str, version: str | None, available: str
     return CheckError(f"{manager} does not have version {version} of {name}; available: {available}")
 
 
-def installation(packages: Iterable[records.InstallItem], options: Sequence[str]) -> dict[str, Any]:
+def installation(world: World, packages: Iterable[records.InstallItem], options: Sequence[str]) -> dict[str, Any]:
     """Return the effect of an installation.
+
+    :param world: the machine before it
 
     :param options: the options of the package manager for this transaction
     """
@@ -115,6 +117,7 @@ def installation(packages: Iterable[records.InstallItem], options: Sequence[str]
         if options:  # without its options, the manager might not find these again
             effect["asked"].update({name: {"version": version} for name, version in package["others"].items()})
         effect["packages"].update({name: installed(version) for name, version in package["others"].items()})
+        effect["automatic"].update({name: {"auto": True} for name in package["others"] if _is_new(world, name)})
         effect["packages"].update(dict.fromkeys(package.get("replaced", ())))
         effect["asked"].update(dict.fromkeys(package.get("replaced", ()), GONE))
     for package in packages:
@@ -124,11 +127,19 @@ def installation(packages: Iterable[records.InstallItem], options: Sequence[str]
     return effect
 
 
+def _is_new(world: World, name: str) -> bool:
+    """Return whether a package is certainly not installed yet, and has no architecture in its name."""
+    try:
+        return ":" not in name and "version" not in (world.entry("packages", name) or {})
+    except Unknown:
+        return False
+
+
 def replacement(
-    packages: Iterable[records.InstallItem], options: Sequence[str]
+    world: World, packages: Iterable[records.InstallItem], options: Sequence[str]
 ) -> tuple[records.Effect, set[str], list[str]]:
     """Return the effect of an installation, the packages that it may replace, and the units that it stops."""
-    effect = installation(packages, options)
+    effect = installation(world, packages, options)
     replaced = {other for package in packages for other in package.get("replaces", ())}
     units = [unit for package in packages for unit in package.get("units", ())]
     if units:

@@ -103,13 +103,14 @@ def refuse_wanted(world: World, nodes: Mapping[str, HostNode], others: Iterable[
             raise CheckError(f"{what} would also remove {other}, which {wanting} of {playbook} installs")
 
 
-def held(node: HostNode, world: World) -> ActionSpec:
-    """Compare whether an installed package is on hold."""
-    wanted = node.attrs.get("hold")
-    entry = world.entry("packages", node.attrs["name"]) or {}
-    if wanted is None or wanted is bool(entry.get("held")):
-        return ActionSpec()
-    return ActionSpec([manager(world).hold(node.attrs["name"], wanted)])
+def marked(node: HostNode, world: World) -> ActionSpec:
+    """Compare the marks of an installed package: it must stay if nothing needs it, and be on hold or not."""
+    wanted, name = node.attrs.get("hold"), node.attrs["name"]
+    entry = world.entry("packages", name) or {}
+    actions = [manager(world).mark_manual(name)] if world.entry("automatic", name) is not None else []
+    if wanted is not None and wanted is not bool(entry.get("held")):
+        actions.append(manager(world).hold(name, wanted))
+    return ActionSpec(actions)
 
 
 def wanted(nodes: Mapping[str, HostNode]) -> dict[str, str]:
@@ -148,12 +149,19 @@ def coming(world: World, node: HostNode, nodes: Mapping[str, HostNode], unpacked
     options = asks[name].get("options")
     if options:
         before = {package: {**entry, "options": options} for package, entry in before.items()}
-    alone = _alone(world, name, asks[name], unpacked, before)
+    try:
+        alone = _alone(world, name, asks[name], unpacked, before)
+    except CheckError:
+        whole = _quietly(world, asks, before) if len(asks) > 1 else {}
+        if name not in whole:
+            raise
+        # Exact versions can need each other: apart, each of them would get the newest version of the other one.
+        alone = {name: whole[name]}
     steps = alone if len(asks) == 1 else _joint(world, asks, before, name)
     base = apt.transaction(world, before) if before else {}
     mine = dict(alone)
     if len(asks) > 1 and name == min(asks):  # the first node reports what comes only because of the combination
-        apart = [_quietly(world, package, entry, before) for package, entry in asks.items()]
+        apart = [_quietly(world, {package: entry}, before) for package, entry in asks.items()]
         mine.update((package, steps[package]) for package in steps if not any(package in one for one in apart))
     own = wanted(nodes)
     others = {
@@ -303,9 +311,10 @@ def _works(world: World, asks: records.WantedPackages) -> bool:
     return True
 
 
-def _quietly(world: World, name: str, entry: records.WantedPackage, before: records.WantedPackages) -> records.Steps:
+def _quietly(world: World, asks: records.WantedPackages, before: records.WantedPackages) -> records.Steps:
+    """Return what the installation of these packages does; nothing if it is not possible."""
     try:
-        return together(world, {**before, name: entry})
+        return together(world, {**before, **asks})
     except CheckError:
         return {}
 

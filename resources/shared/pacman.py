@@ -54,7 +54,7 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     result = package_steps.prepare(machine, packages, update_lists, lock)
     if result["status"] != "ok":
         return result
-    effect, allowed, units = package_steps.replacement(packages, options)
+    effect, allowed, units = package_steps.replacement(machine, packages, options)
     wanted = {package["name"]: package["version"] for package in packages}
     simulate = functools.partial(pacman_steps.installation, machine, wanted)
     try:
@@ -108,6 +108,12 @@ def _there(machine: Machine, name: str) -> bool:
 def mark_automatic(machine: Machine, name: str) -> Result:
     """Tell pacman that a package is installed only because other packages need it."""
     return machine.run(["pacman", "-D", "--asdeps", "--", name], {"automatic": {name: {"auto": True}}})
+
+
+@op(mutex="pacman")
+def mark_manual(machine: Machine, name: str) -> Result:
+    """Tell pacman that a package must stay if nothing needs it."""
+    return machine.run(["pacman", "-D", "--asexplicit", "--", name], {"automatic": {name: None}})
 
 
 @op(mutex="pacman")

@@ -108,7 +108,7 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     result = package_steps.prepare(machine, packages, update_lists, lock)
     if result["status"] != "ok":
         return result
-    effect, allowed, units = package_steps.replacement(packages, options)
+    effect, allowed, units = package_steps.replacement(machine, packages, options)
     present = {package["name"]: package["version"] for package in packages}
     wanted: records.WantedPackages = {
         name: {"version": version, "replaces": sorted(allowed), "options": options} for name, version in present.items()
@@ -166,6 +166,13 @@ def mark_automatic(machine: Machine, name: str) -> Result:
     """Record that a package is installed only because other packages need it. zypper has no command for this."""
     argv = ["sed", "-i", "$a " + name.partition(":")[0], AUTO]
     return machine.run(argv, {"automatic": {name: {"auto": True}}})
+
+
+@op(mutex="zypper")
+def mark_manual(machine: Machine, name: str) -> Result:
+    """Record that a package must stay if nothing needs it. zypper has no command for this."""
+    argv = ["sed", "-i", f"/^{re.escape(name.partition(':')[0])}$/d", AUTO]
+    return machine.run(argv, {"automatic": {name: None}})
 
 
 @op(mutex="zypper")

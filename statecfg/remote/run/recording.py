@@ -57,8 +57,8 @@ class Recording:
                 earlier.first_run, earlier.since, replaces,
             )  # fmt: skip
         node_type = REGISTRY[node.type]
+        others = self._others(node.type) if node_type.compares() else ()
         with reading_only():
-            others = self._others(node.type) if node_type.compares() else ()
             memory = node_type.run_remember(node, RealMachine(self.facets), others)
         for blob in contents(memory):
             durable.keep(self.before, blob)

@@ -277,3 +277,19 @@ def test_destroy_keeps_what_others_upgraded(site: Site) -> None:
     }
     site.host.run(["apt-get", "-qy", "purge", "plain", "extra", "mail-a"])
     site("destroy", site.directory / "second.yml", "--yes")
+
+
+def test_a_repository_that_another_file_defines_differently(site: Site) -> None:
+    """apt would refuse all sources. The plan names the other file; what it can't see is taken back."""
+    other = "/etc/apt/sources.list.d/other.list"
+    site.host.write(other, "deb [trusted=yes] file:/srv/second ./\n")
+    repository = 'apt_repository: second, uris: ["file:/srv/second/"], suites: ["./"]'
+    wrong = site.write("site.yml", f"{repository}, trusted: false")
+    assert f"{other}:1 defines" in site.report("plan", wrong, code=1)["apt_repository:second"]["reason"]
+    hidden = site.write("site.yml", f'{repository}, trusted: true, settings: {{Check-Valid-Until: "no"}}')
+    failed = site.report("apply", hidden, "--yes", code=1)["apt_repository:second"]
+    assert "apt refuses the new configuration, and the former one is restored" in failed["reason"]
+    assert "Check-Valid-Until" in failed["reason"]
+    assert not site.host.path("/etc/apt/sources.list.d/second.sources").exists()
+    site.host.run(["apt-get", "indextargets"])
+    site.host.run(["rm", other])

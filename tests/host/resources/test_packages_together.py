@@ -80,6 +80,9 @@ def light(light_host: lab.Host, tmp_path_factory: pytest.TempPathFactory) -> lab
         repository.add("db-server", "1.0", depends="db-core", files={"/usr/bin/db-admin": (ADMIN, 0o755)})
         repository.add("db-server-next", "1.0", depends="db-common (>= 2.0)")
         repository.add("db-client", "1.0", depends="db-common")
+        for version in ("1.0", "2.0"):
+            repository.add("exact-lib", version)
+            repository.add("exact-app", version, depends=f"exact-lib (= {version})")
         repository.add("db-rival", "1.0", conflicts="db-server")
         links = "#!/bin/sh\nln -sfn /etc/hosts /etc/linked.conf\n"
         repository.add("linker", "1.0", scripts={"postinst": links, "prerm": "#!/bin/sh\nrm -f /etc/linked.conf\n"})
@@ -96,6 +99,7 @@ def site(light: lab.Host, tmp_path: Path) -> Iterator[Site]:
     before = site.packages()
     yield site
     names = ["db-common", "db-core", "db-server", "db-server-next", "db-client", "db-rival", "linker"]
+    names += ["exact-app", "exact-lib"]
     light.run(["sh", "-c", f"apt-get -qy purge {' '.join(names)}; rm -rf /var/lib/statecfg /var/tmp/data"])
     assert site.packages() == before
 
@@ -299,3 +303,42 @@ def test_a_removal_that_would_remove_unplanned_packages_is_refused(light: lab.Ho
         assert "ii" in light.run(["dpkg-query", "--show", "--showformat=${db:Status-Abbrev}", "db-client"]).stdout
     finally:
         light.run(["apt-get", "-qy", "purge", "db-client", "db-common"])
+
+
+def test_exact_versions_that_need_each_other(site: Site) -> None:
+    """Each package alone would get the newest version of the other one. Together, they are one transaction."""
+    pair = ['package: exact-app, version: "1.0"', 'package: exact-lib, version: "1.*"']
+    playbook = site.write("site.yml", *pair)
+    site("apply", playbook, "--yes")
+    assert [line for line in site.packages() if line.startswith("exact")] == ["exact-app 1.0 ii ", "exact-lib 1.0 ii "]
+    site("destroy", playbook, "--yes")
+    site.host.run(["apt-get", "-qy", "install", "exact-app"])  # 2.0: both are downgraded
+    before = site.packages()
+    assert {node["outcome"] for node in site.report("plan", playbook).values()} == {"changed"}
+    site("apply", playbook, "--yes")
+    assert [line for line in site.packages() if line.startswith("exact")] == ["exact-app 1.0 ii ", "exact-lib 1.0 ii "]
+    site("destroy", playbook, "--yes")
+    assert site.packages() == before
+
+
+def test_a_dependency_that_is_declared_becomes_manual(site: Site) -> None:
+    """Otherwise an autoremove would take it. Undo makes it automatic again."""
+    site.host.run(["apt-get", "-qy", "install", "db-client"])
+    before = site.packages()
+    assert "db-common 2.0 ii  automatic" in before
+    playbook = site.write("site.yml", "package: db-common")
+    planned = site.report("plan", playbook)["package:db-common"]
+    assert [action["op"] for action in planned["actions"]] == ["mark_manual"]
+    site("apply", playbook, "--yes")
+    assert "db-common 2.0 ii " in site.packages()
+    assert site.report("plan", playbook)["package:db-common"]["outcome"] == "unchanged"
+    site("destroy", playbook, "--yes")
+    assert site.packages() == before
+
+
+def test_installed_packages_that_are_taken_over_one_by_one(site: Site) -> None:
+    """The record of the second one compares it with the first one, which only the ledger's database has."""
+    site.host.run(["apt-get", "-qy", "install", "linker", "db-rival"])
+    site("apply", site.write("site.yml", "package: linker"), "--yes")
+    playbook = site.write("site.yml", "package: linker", "package: db-rival")
+    assert {node["outcome"] for node in site.report("apply", playbook, "--yes").values()} == {"unchanged"}
