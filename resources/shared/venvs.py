@@ -11,7 +11,8 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, places, records
+from statecfg.resources.shared import paths, places, records, venv_extras
+from statecfg.resources.shared.venv_extras import normal
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -41,11 +42,6 @@ _INSTALLED = re.compile(r"(.+?)-([^-]+)\.(?:dist|egg)-info\Z")
 _ALWAYS = ("pip", "setuptools", "wheel")  # a new environment can have them
 
 
-def normal(name: str) -> str:
-    """Return the normalized name of a distribution. Source: the specification of Python's package names."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def parsed(requirement: str) -> tuple[str, str | None]:
     """Return the normalized name of a requirement such as `name[extra]==1.0`, and its version, None for any."""
     name, _, version = requirement.partition("==")
@@ -57,16 +53,60 @@ def installed(world: World, path: str) -> dict[str, str]:
 
     :raises Unknown: if a required node may change them
     """
+    return {name: version for name, (version, _) in _found(world, path, version_of(world, path)).items()}
+
+
+def _found(world: World, path: str, python: str) -> dict[str, tuple[str, str]]:
+    """Return the distributions for a version of Python: normalized name → version, directory with its metadata."""
     found = {}
     library = posixpath.join(path, "lib")
     versions = world.listdir(library) if world.stat(library) is not None else []
+    if "python" + python in versions:  # another one has been left by a former Python
+        versions = ["python" + python]
     for version in versions:
         site_packages = posixpath.join(library, version, "site-packages")
         for entry in world.listdir(site_packages) if world.stat(site_packages) is not None else ():
             match = _INSTALLED.match(entry)
             if match is not None:
-                found[normal(match.group(1))] = match.group(2)
+                found[normal(match.group(1))] = match.group(2), posixpath.join(site_packages, entry)
     return found
+
+
+def version_of(world: World, path: str) -> str:
+    """Return the version of an environment's Python, such as `3.11`; "" if it is not known."""
+    stat = world.stat(path + "/pyvenv.cfg")
+    if stat is None or stat.file_type != "file" or (stat.size or 0) > venv_extras.LARGEST:
+        return ""
+    match = re.search(rb"^version(?:_info)?\s*=\s*(\d+\.\d+)", world.read(path + "/pyvenv.cfg"), re.M)
+    return match.group(1).decode() if match is not None else ""
+
+
+def broken(world: World, path: str) -> bool:
+    """Return whether the Python of an environment is gone: a link leads nowhere."""
+    program = posixpath.join(path, "bin/python")
+    for _ in range(paths.LINKS):
+        stat = world.stat(program)
+        if stat is None:
+            return program != posixpath.join(path, "bin/python")
+        if stat.file_type != "symlink":
+            return False
+        program = posixpath.normpath(posixpath.join(posixpath.dirname(program), stat.target))
+    return True
+
+
+@op(name="repair")
+def repair(
+    machine: Machine, path: str, python: str, system_site_packages: bool = False, user: str | None = None
+) -> Result:
+    """Give an environment whose Python is gone another one. Its distributions of the same version stay."""
+    for name in ("python", "python3"):
+        link = posixpath.join(path, "bin", name)
+        stat = machine.stat(link)
+        if stat is not None and stat.file_type == "symlink":  # venv would write through a link that leads nowhere
+            result = machine.remove(link)
+            if result["status"] != "ok":
+                return result
+    return _make(machine, path, python, system_site_packages, user)
 
 
 @op(name="create")
@@ -77,6 +117,10 @@ def create(
     result = machine.mkdir(path, 0o755, user)
     if result["status"] != "ok":
         return result
+    return _make(machine, path, python, system_site_packages, user)
+
+
+def _make(machine: Machine, path: str, python: str, system_site_packages: bool, user: str | None) -> Result:
     options = ["--system-site-packages"] if system_site_packages else []
     argv = [python, "-m", "venv", *options, path]
     return places.run(machine, argv, path, user, [*_obeyed(machine, path), python], effect={"files": [path]})
@@ -140,25 +184,51 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         return [paths.remove(path, True)] if present else []
     paths.account(world, "users", attrs.get("user"), node, nodes)
     user, actions = _user(attrs, world), []
-    if not present:
+    version = version_of(world, path) if present else ""
+    gone = present and broken(world, path)
+    if not present or gone:
         paths.require_parent(world, path, node, nodes)
         python = attrs["python"]
         if world.is_known(python) and world.stat(python) is None:
             raise CheckError("%s does not exist; require the package of this Python" % python)
-        actions.append(create(path, python, bool(attrs.get("system_site_packages")), user))
-    wrong = missing(attrs.get("packages") or (), installed(world, path) if present else {})
+        make = repair if gone else create
+        actions.append(make(path, python, bool(attrs.get("system_site_packages")), user))
+        version = _version(world, python) if gone else ""
+    found = (
+        _found(world, path, version) if present and ("python" + version in _libraries(world, path) or not gone) else {}
+    )
+    wrong = missing(world, attrs.get("packages") or (), found, version)
     if wrong:
         options = {name: attrs.get(name) for name in ("index", "find_links", "ca")}
         actions.append(install(path, wrong, user=user, timeout=attrs["timeout"], **options))
     return actions
 
 
-def missing(wanted: Sequence[str], present: Mapping[str, str]) -> list[str]:
-    """Return the requirements that are not installed."""
+def _libraries(world: World, path: str) -> Sequence[str]:
+    library = posixpath.join(path, "lib")
+    return world.listdir(library) if world.stat(library) is not None else []
+
+
+def _version(world: World, python: str) -> str:
+    """Return the version of a Python, such as `3.11`."""
+    code = "import sys; print('%d.%d' % sys.version_info[:2])"
+    return world.probe([python, "-I", "-S", "-c", code], inputs=("packages", [python])).text.strip()
+
+
+def missing(world: World, wanted: Sequence[str], found: Mapping[str, tuple[str, str]], python: str) -> list[str]:
+    """Return the requirements that are not installed.
+
+    :param found: the distributions: name → version, directory with its metadata
+    :param python: the version of Python
+    :raises CheckError: if an installed distribution does not have an extra
+    """
     wrong = []
+    needs = venv_extras.Extras(world, python, {name: place for name, (_, place) in found.items()})
     for requirement in wanted:
         name, version = parsed(requirement)
-        if name not in present or (version is not None and present[name] != version):
+        extras = venv_extras.of(requirement)
+        there = name in found and version in (None, found[name][0])
+        if not there or (extras and needs.missing(name, extras)):
             wrong.append(requirement)
     return wrong
 

@@ -99,3 +99,34 @@ def test_packages_come_from_an_index_with_its_own_authority_for_a_user(site: Sit
     assert host.run(["stat", "-c", "%U", f"{place}/env/bin/python"]).stdout == "deploy\n"
     failed = nodes(site.report("apply", node.replace("[shop_tool]", "[none-such]"), code=1))
     assert "none-such" in failed[f"python_venv:{place}/env"]["actions"][0]["reason"]
+
+
+def test_extras_are_installed_later(site: Site) -> None:
+    """The version is the same; what the extra needs is missing. An extra that does not exist is an error."""
+    needs = 'helper; extra == "std" and python_version > "3"\nRequires-Dist: absent; extra == "win" and os_name == "nt"'
+    wheel(site.host, f"{site.place}/wheels", "base", "1.0", f"{needs}\nProvides-Extra: std\nProvides-Extra: win")
+    site.come_true(environment(site, "packages: [base==1.0]"))
+    planned = site.come_true(environment(site, "packages: ['base[std]==1.0']"))
+    (node,) = planned.values()
+    assert [action["op"] for action in node["actions"]] == ["install"]
+    site.host.run([f"{site.place}/env/bin/python", "-c", "import helper"])
+    site.come_true(environment(site, "packages: ['base[std,win]']"))  # on Linux, `win` needs nothing
+    (node,) = nodes(site.report("plan", environment(site, "packages: ['base[stt]']"), code=1)).values()
+    assert node["reason"] == "the installed base has no extra stt; it has std, win"
+
+
+def test_an_interpreter_that_is_gone(site: Site) -> None:
+    """The environment gets another interpreter, and keeps its packages."""
+    site.host.run(["ln", "-s", "/usr/bin/python3", f"{site.place}/former-python"])
+    site.come_true(environment(site, "packages: [shop_tool==1.0]", f"python: {site.place}/former-python"))
+    site.host.run(["ln", "-sf", f"{site.place}/former-python", f"{site.place}/env/bin/python"])
+    site.host.run(["rm", f"{site.place}/former-python"])
+    planned = site.come_true(environment(site, "packages: [shop_tool==1.0]"))
+    (node,) = planned.values()
+    assert [action["op"] for action in node["actions"]] == ["repair"]
+    assert version(site) == "1.0"
+
+
+def test_the_plan_lists_the_packages(site: Site) -> None:
+    ran = site.say("plan", environment(site, "packages: [shop_tool==1.0, helper]"))
+    assert "shop_tool==1.0" in ran.out and "helper" in ran.out, ran.out
