@@ -130,7 +130,7 @@ def objects(host: Any) -> dict[str, records.Fields]:
     return loaded
 
 
-@facet("mariadb_passwords", volatile=True)
+@facet("mariadb_passwords", volatile=True, of="mariadb")
 def passwords(host: Any) -> dict[str, records.Fields]:
     """Load what the servers store in place of passwords. Reports never show it."""
     loaded: dict[str, records.Fields] = {}

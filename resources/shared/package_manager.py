@@ -152,7 +152,7 @@ def packages(host: Any) -> dict[str, records.Fields]:
     return manager(host).packages(host)
 
 
-@facet("automatic")
+@facet("automatic", of="packages")
 def automatic(host: Any) -> dict[str, records.Fields]:
     """Load the packages that are installed only because other packages need them: name → `auto`."""
     return manager(host).automatic(host)

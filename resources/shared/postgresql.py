@@ -89,7 +89,7 @@ def objects(host: Any) -> dict[str, records.Fields]:
     return loaded
 
 
-@facet("postgresql_passwords", volatile=True)
+@facet("postgresql_passwords", volatile=True, of="postgresql")
 def passwords(host: Any) -> dict[str, records.Fields]:
     """Load what the servers store in place of passwords. Reports never show it. A failed query has an entry."""
     loaded: dict[str, records.Fields] = {}

@@ -23,7 +23,7 @@ def fingerprint(password_hash: str) -> str:
     return "sha256:" + hashlib.sha256(password_hash.encode()).hexdigest()[:16]
 
 
-@facet("passwords")
+@facet("passwords", of="users")
 def passwords(host: World) -> dict[str, records.Fields]:
     """Load the fingerprints of the password hashes: user → `hash`.
 

@@ -46,7 +46,7 @@ def effect_of(node: Node) -> Effect:
         }
         return stopped.get(outcome, Outcome.UNKNOWN)
     effect = of_changes(node.get("changes") or [])
-    return "change" if effect == "destroy" and node.get("kept") else effect
+    return "change" if effect in ("add", "destroy") and node.get("kept") else effect
 
 
 def of_changes(changes: Iterable[Change]) -> Effect:

@@ -363,18 +363,21 @@ class Facet:
     :param load: reads the host and returns the map
     :param volatile: whether any program that an action runs may change it
     :param runtime: fields that say how an entry runs now, not how it is defined, such as a process id
+    :param of: the facet whose entries these entries mark, such as the password of a user; "" for things of their own
     """
 
-    __slots__ = ("load", "name", "runtime", "volatile")
+    __slots__ = ("load", "name", "of", "runtime", "volatile")
 
-    def __init__(self, name: str, load: Loader, volatile: bool = False, runtime: Sequence[str] = ()) -> None:
-        self.name, self.load, self.volatile, self.runtime = name, load, volatile, runtime
+    def __init__(
+        self, name: str, load: Loader, volatile: bool = False, runtime: Sequence[str] = (), of: str = ""
+    ) -> None:
+        self.name, self.load, self.volatile, self.runtime, self.of = name, load, volatile, runtime, of
 
 
 FACETS: Dict[str, Facet] = {}
 
 
-def facet(name: str, volatile: bool = False, runtime: Sequence[str] = ()) -> Callable[[Loader], Facet]:
+def facet(name: str, volatile: bool = False, runtime: Sequence[str] = (), of: str = "") -> Callable[[Loader], Facet]:
     """Register the loader of a facet: `function(host) -> {key: {field: value}}`.
 
     statecfg calls it at most once between changes. It reads the real host with `read`, `listdir` and `probe`.
@@ -382,10 +385,12 @@ def facet(name: str, volatile: bool = False, runtime: Sequence[str] = ()) -> Cal
     :param name: the facet's name
     :param volatile: whether any program that an action runs may change it, such as the start of a server
     :param runtime: fields whose change is not a change of the entry, such as the process id of a restarted process
+    :param of: the facet whose entries these entries only mark, such as `users` for passwords: a new or removed mark is
+        a change of its thing
     """
 
     def enter(load: Loader) -> Facet:
-        FACETS[name] = Facet(name, load, volatile, runtime)
+        FACETS[name] = Facet(name, load, volatile, runtime, of)
         return FACETS[name]
 
     return enter

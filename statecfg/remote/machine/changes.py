@@ -92,7 +92,7 @@ class Changes:
         result: List[Change] = []
         room = DIFFS
         for (thing, field), (before, after) in self.values.items():
-            if before == after:
+            if before == after or (after is True and before is None and self._comes_with(thing)):
                 continue
             change: Change = {"object": thing, "field": field, "before": before, "after": after}
             if field == "content":
@@ -106,6 +106,20 @@ class Changes:
                     change["diff"] = diff
             result.append(change)
         return result
+
+    def _comes_with(self, thing: str) -> bool:
+        """Tell whether a mark, such as that of an automatic package, comes with its thing, which is new itself."""
+        marked = marked_by(thing)
+        return bool(marked) and any(name == marked and first[0] is None for (name, _), first in self.values.items())
+
+
+def marked_by(thing: str) -> str:
+    """Return the object that a mark belongs to: `user bob` for `password of bob`. "" if the object is not a mark."""
+    for name, facet in FACETS.items():
+        start = f"{_NAMES.get(name, name)} "
+        if facet.of and thing.startswith(start):
+            return f"{_NAMES.get(facet.of, facet.of)} {thing[len(start) :]}"
+    return ""
 
 
 def _field(stat: Optional[Stat], field: str) -> Any:

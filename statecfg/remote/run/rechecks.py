@@ -89,6 +89,7 @@ class Rechecks:
         :param why_changed: returns the known reason why a node's real object changed after its actions, "" for none
         """
         planner = self.planner()
+        planner.machine.beside = [node.step.node for node in nodes if not node.step.excluded]
         for node in nodes:
             step = node.step
             acted = node.outcome == Outcome.CHANGED or bool(node.done)
@@ -115,4 +116,5 @@ class Rechecks:
                 unchanged = node.outcome == Outcome.UNCHANGED
                 why = overtaken(step.node, planner.machine, self.nodes, self._acted()) if unchanged else ""
                 node.fail(f"{why} ({what})" if why else f"did not converge: {what}")
-                planner = self.planner()
+                beside, planner = planner.machine.beside, self.planner()
+                planner.machine.beside = beside

@@ -7,7 +7,7 @@ import json
 from statecfg.remote.graph.names import ActionStatus, Outcome
 from statecfg.remote.graph.sha256 import sha256
 from statecfg.remote.ledger.records import Orphan
-from statecfg.remote.machine.changes import as_json, without_diff
+from statecfg.remote.machine.changes import as_json, marked_by, without_diff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def step_report(step: Step, actions: Optional[List[ActionReport]] = None) -> Nod
         report["triggered_by"] = list(step.triggered_by)
     if step.spec.left:
         report["leaves"] = list(step.spec.left)
-    if step.changes and step.changes[0]["after"] is None and not step.removal and _only_inside(step):
+    if step.changes and not step.removal and _thing_stays(step):
         report["kept"] = True
     if isinstance(node, Orphan):
         report["state"] = node.resource.state
@@ -110,6 +110,14 @@ def step_report(step: Step, actions: Optional[List[ActionReport]] = None) -> Nod
             report["stays"] = True
             del report["state"]
     return report
+
+
+def _thing_stays(step: Step) -> bool:
+    """Tell whether a node adds or removes only something about a thing that exists before and after it."""
+    first = step.changes[0]
+    if (first["after"] is None or first["before"] is None) and marked_by(first["object"]):
+        return all(marked_by(change["object"]) for change in step.changes)
+    return first["after"] is None and _only_inside(step)
 
 
 def _only_inside(step: Step) -> bool:
