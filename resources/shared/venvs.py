@@ -5,9 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
+from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
@@ -109,6 +110,29 @@ def repair(
     return _make(machine, path, python, system_site_packages, user)
 
 
+class Distributions:
+    """The facet: the distributions of environments, read when a plan shows one."""
+
+    def __init__(self, host: World) -> None:
+        self.host = host
+
+    def get(self, key: str) -> records.Fields | None:
+        """Return the version of a distribution; None if it is not installed."""
+        name, _, path = key.partition(" in ")
+        version = installed(self.host, path).get(name)
+        return {"version": version} if version is not None else None
+
+
+@facet("venv")
+def distributions(host: Any) -> Any:
+    """Read distributions on demand: name and path of the environment → `version`."""
+    return Distributions(host)
+
+
+def _key(path: str, name: str) -> str:
+    return f"{name} in {path}"
+
+
 @op(name="create")
 def create(
     machine: Machine, path: str, python: str, system_site_packages: bool = False, user: str | None = None
@@ -141,19 +165,33 @@ def install(
     options = ["--index-url", index] if index is not None else ["--no-index"] if find_links is not None else []
     options += ["--find-links", find_links] if find_links is not None else []
     options += ["--cert", ca] if ca is not None else []
-    return _pip(machine, path, ["install", "--quiet", *options, "--", *packages], user, timeout)
+    after = {_key(path, name): {"version": version or "newest"} for name, version in map(parsed, packages)}
+    return _pip(machine, path, ["install", "--quiet", *options, "--", *packages], user, after, timeout)
 
 
 @op(name="uninstall")
 def uninstall(machine: Machine, path: str, packages: list[str], user: str | None = None) -> Result:
     """Remove distributions with pip."""
-    return _pip(machine, path, ["uninstall", "--quiet", "--yes", "--", *packages], user, 600.0)
+    after = dict.fromkeys(_key(path, name) for name in packages)
+    return _pip(machine, path, ["uninstall", "--quiet", "--yes", "--", *packages], user, after, 600.0)
 
 
-def _pip(machine: Machine, path: str, words: Sequence[str], user: str | None, timeout: float) -> Result:
+def _pip(
+    machine: Machine,
+    path: str,
+    words: Sequence[str],
+    user: str | None,
+    after: Mapping[str, records.Fields | None],
+    timeout: float,
+) -> Result:
+    """Run pip.
+
+    :param after: what differs after it, for the plan
+    """
     argv = [posixpath.join(path, "bin/python"), "-m", "pip", "--isolated", "--no-input"]
     argv += ["--disable-pip-version-check", "--no-cache-dir", *words]
-    return places.run(machine, argv, path, user, _obeyed(machine, path), effect={"files": [path]}, timeout=timeout)
+    effect = {"files": [path], "venv": after}
+    return places.run(machine, argv, path, user, _obeyed(machine, path), effect=effect, timeout=timeout)
 
 
 def exists(world: World, path: str) -> bool:
