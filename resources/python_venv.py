@@ -26,9 +26,10 @@ def python_venv(
     """Manage a Python virtual environment, and packages in it that pip installs.
 
     The check compares the installed versions with `packages`; it runs no program and asks no index. A package without a
-    version is installed if it is missing, and never upgraded. Other packages in the environment stay. If
-    something that an extra needs is missing, pip installs the package again. `python` and `system_site_packages` only
-    apply to a new environment, and to one whose Python is gone: it gets this one. The host needs Python's module venv (Debian: python3-venv).
+    version is installed if it is missing, and never upgraded. Other packages in the environment stay. If something that
+    an extra needs is missing, pip installs the package again. `python` and `system_site_packages` only apply to a new
+    environment, and to one whose Python is gone: it gets this one. The host needs Python's module venv (Debian:
+    python3-venv).
 
     Undo: statecfg removes an environment that it created. In an older one, it removes the packages that it installed,
     and restores the former versions of others. Packages that came as dependencies stay, and so do other versions that
