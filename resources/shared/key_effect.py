@@ -10,6 +10,7 @@ from statecfg.remote.graph.model import HostNode
 from statecfg.remote.machine.world import Stat, World
 from statecfg.resources.shared import records, sources, ssh_files
 
+DEBIAN = "/etc/debian_version"
 DEFAULT = ".ssh/authorized_keys .ssh/authorized_keys2"
 # A line is options, type, key and comment. Quotes in the options protect blanks.
 _LINE = re.compile(r'\s*(?:((?:[^\s"]|"(?:\\.|[^"\\])*")+)\s+)??((?:ssh|ecdsa|sk)-\S+)\s+(\S+)')
@@ -94,19 +95,31 @@ def _earlier(world: World, attrs: records.Fields, others: Sequence[str]) -> str:
 def refused(world: World, user: str, home: str, path: str) -> str:
     """Return which mode or owner makes sshd ignore a file with keys; "" if it reads the file.
 
-    Source: StrictModes in sshd_config(5). The file and all directories up to the home directory count.
+    Source: StrictModes in sshd_config(5). The file and all directories up to the home directory count. Debian's sshd
+    accepts that the group may write, if only the user is in it.
     """
     if ssh_files.setting(world, user, "strictmodes", "yes")[0].lower() == "no":
         return ""
     uid = str((world.entry("users", user) or {}).get("uid"))
-    here = sources.target(world, path)
+    allowed = 0o002 if world.stat(DEBIAN) is not None and _alone(world, user) else 0o022
+    here, top = sources.target(world, path), sources.target(world, home)
     while True:
         stat: Stat | None = world.stat(here)
+        if stat is not None and stat.file_type == "symlink":
+            here = sources.target(world, here)
+            stat = world.stat(here)
         if stat is not None and stat.owner not in ("root", "0", user, uid):
             return f"sshd refuses keys of {user}: {here} belongs to {stat.owner} (StrictModes)"
-        if stat is not None and stat.mode & 0o022:
+        if stat is not None and stat.mode & (allowed if stat.group in (user, "root") else 0o022):
             mode = f"{stat.mode:04o}"
             return f"sshd refuses keys of {user}: group or others may write {here}, mode {mode} (StrictModes)"
-        if here in (home, "/"):
+        if here in (top, "/"):
             return ""
         here = posixpath.dirname(here)
+
+
+def _alone(world: World, user: str) -> bool:
+    """Return whether the primary group of a user has the user's name and no other member."""
+    group = world.entry("groups", user) or {}
+    entry = world.entry("users", user) or {}
+    return group.get("gid") == entry.get("gid") is not None and not set(group.get("members") or ()) - {user}

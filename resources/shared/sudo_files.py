@@ -138,8 +138,12 @@ class Rules:
                 groups = self.world.facet("groups")
                 group = {**(groups.get(name) or {}), "name": name} if field == "name" else {}
                 gid = int(name) if field == "gid" and name.isdigit() else group.get("gid")
-                members = [group, *(each for each in groups.values() if gid is not None and each.get("gid") == gid)]
-                return entry.get("gid") == gid is not None or any(wanted in (g.get("members") or ()) for g in members)
+                if entry.get("gid") == gid is not None:
+                    return True
+                names = [each for each, fields in groups.items() if gid is not None and fields.get("gid") == gid]
+                listed = any(wanted in (groups[each].get("members") or ()) for each in names)
+                # A plan may have changed either side of the membership.
+                return listed and ("groups" not in entry or not {*names}.isdisjoint(entry["groups"]))
             return item[:1] == "#" and item[1:] == str(entry.get("uid"))
         except Unknown:
             return False

@@ -46,6 +46,7 @@ LOCKED_OUT = {
         f"sudo would not allow {USER} to become root",
     ),
     "sudo asks": (f"sudoers: {USER}, users: [{USER}], commands: [ALL]", f"sudo would ask {USER} for a password"),
+    "moved": (f"user: {USER}, home: /home/elsewhere", "sshd would no longer find its key"),
     "gone": (f"user: {USER}, absent: true", f"the user {USER} would not exist"),
 }
 
