@@ -61,6 +61,12 @@ def identity(attrs: Attrs) -> list[str]:
     return [f"archive:{attrs['path']}: {attrs.get('source') or attrs.get('host_source')}"]
 
 
+@archive.owns
+def owns(attrs: Attrs) -> list[str]:
+    """Own all that is in the directory, if the files of the archive are not known."""
+    return [] if attrs.get("tree") else ["inside:" + attrs["path"]]
+
+
 @archive.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse a node without an archive, or with two."""

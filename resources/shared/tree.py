@@ -98,6 +98,8 @@ def unmanaged(world: World, node: HostNode, nodes: Mapping[str, HostNode], root:
     others = {world.canonical(path) for path in found}
     elsewhere = world.claims.inside(root, node, world) if world.claims is not None else {}
     texts = [f"{path} stays: {owner} manages it" for path, owner in sorted(elsewhere.items()) if owner.playbook]
+    if root in elsewhere:
+        return [], texts
     others.update(elsewhere)
     if node.attrs.get("exclude"):
         from statecfg.resources.shared import exclusions  # only hosts with such nodes get it

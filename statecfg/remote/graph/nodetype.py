@@ -120,6 +120,7 @@ class NodeType(Generic[P]):
         Removals, replacements and complete lists of other nodes and playbooks respect it. The texts are:
 
         - `path:PATH`: another file that the node writes, or a directory with all that is in it
+        - `inside:PATH`: the node owns all that is in a directory, and does not know what this is
         - `part:path:PATH`: the node manages only a part of this file
         - `part:LIST: ITEM`: the node is an item of a list, such as a key of a user
         - `adds:LIST: ITEM`: the node also adds an item to a list, such as a member of a group

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     # Owner → what it does, and the claims that it loses if it is taken over; none if it loses its whole record.
     Conflicts = Dict["Owner", Tuple[str, List[str]]]
 
+LISTS = ("part", "adds", "whole", "inside")  # kinds of claims that are not about one whole object
 FILE = "path:"  # begins the name of a file in `part:` and `whole:`
 HELP = "Remove it from one of the two playbooks, or set `take_over: true` here"
 SHOWN = 3  # owners in a message
@@ -74,12 +75,17 @@ class Claims:
         return self._places
 
     def inside(self, root: str, node: HostNode, machine: Any) -> Dict[str, Owner]:
-        """Return the paths in a directory that others own. With `take_over`, other playbooks don't count."""
+        """Return the paths in a directory that others own; the directory itself if they own all that is in it.
+
+        With `take_over`, other playbooks don't count.
+        """
         taking = node.options.get("take_over")
         found = {}
         for path, owners in self.places(machine).items():
             staying = [owner for owner in owners if not (owner.playbook and taking)]
-            if staying and path != root and within(path, root):
+            if path == root:
+                staying = [owner for owner in staying if f"inside:{path}" in owner.claims]
+            if staying and within(path, root):
                 found[path] = staying[0]
         return found
 
@@ -129,9 +135,12 @@ class Claims:
             digest = self.definitions.digest(node)
         found: Conflicts = {}
         if step.changes or not step.triggered_by:  # a restart changes nothing that is owned
+            # What happens to files shows in their own changes, unless a program does it.
+            others = [change for change in step.changes if change["object"][:1] != "/"]
+            apart = LISTS if others or not step.changes else ("path", *LISTS)
             for claim in claims:
                 kind = claim.partition(":")[0]
-                for owner in self._by_claim.get(claim, ()) if kind not in ("path", "part", "adds", "whole") else ():
+                for owner in self._by_claim.get(claim, ()) if kind not in apart else ():
                     if not digest or owner.digest != digest:
                         found[owner] = f"{owner} manages the same {kind}", []
             found.update(self._in_lists(claims))
