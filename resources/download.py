@@ -97,6 +97,7 @@ download.identity(paths.path_identity)
 @download.to_wire
 def to_wire(node: Any, context: Any) -> Any:
     """Give the host only the digest of content that the controller fetches."""
+    node = download_rules.to_wire(node)
     attrs = node.attrs
     if attrs.get("via") != "controller":
         return node

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import urlsplit
 
 from statecfg.remote.graph.wrong_values import Wrong
@@ -60,5 +61,11 @@ def _check_checksum(checksum: str) -> None:
     digits = ALGORITHMS.get(algorithm)
     if digits is None:
         raise ValueError(f"checksum begins with its algorithm: {', '.join((name + ':' for name in ALGORITHMS))}")
-    if not re.fullmatch("[0-9a-f]{%d}" % digits, digest):
+    if not re.fullmatch("[0-9A-Fa-f]{%d}" % digits, digest):
         raise ValueError(f"checksum: {algorithm} has {digits} digits from 0 to 9 and a to f")
+
+
+def to_wire(node: Any) -> Any:
+    """Return the node with checksums in small letters, as statecfg compares and shows them."""
+    names = [name for name in ("checksum", "member_checksum") if node.attrs.get(name)]
+    return node.with_attrs(**{name: node.attrs[name].lower() for name in names}) if names else node

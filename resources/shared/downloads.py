@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from statecfg.remote.graph.model import Action, Blob, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
-from statecfg.remote.machine import process
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import files, paths, records
+from statecfg.resources.shared import arrivals, files, paths, records
 
 PIECE = 1 << 18  # bytes
 SILENCE = 60.0  # seconds without any data
@@ -30,32 +28,40 @@ class Download(Blob):
 
     def __init__(self, url: str, checksum: str | None, how: Mapping[str, Any]) -> None:
         algorithm, _, digest = (checksum or "").partition(":")
+        digest = digest.lower()
         Blob.__init__(self, digest if algorithm == "sha256" else "", 0)
         self.url, self.checksum, self.how = url, checksum, how
         self.origin = "%sfrom %s" % ("sha256:%s " % self.sha256 if self.sha256 else "", url)
 
     def chunks(self, size: int = PIECE) -> Iterator[bytes]:
-        """Fetch the content, and yield it in pieces.
+        """Fetch the content, and yield it in pieces. Their number and the time have limits before anything arrives.
 
-        :raises LookupError: if it can't be fetched completely, or has another checksum
+        :raises LookupError: if it can't be fetched completely in time, or has another checksum
+        """
+        algorithm, _, wanted = (self.checksum or "sha256:").partition(":")
+        digest = hashlib.new(algorithm)
+        self._check_url()
+        for piece in arrivals.arriving(lambda line: self._pieces_of(line, size), self.how["timeout"], self.url):
+            digest.update(piece)
+            yield piece
+        if wanted and digest.hexdigest() != wanted.lower():
+            raise LookupError(f"{self.url} has the checksum {algorithm}:{digest.hexdigest()}")
+
+    def _pieces_of(self, line: arrivals.Arrival, size: int) -> Iterator[bytes]:
+        """Yield the content as it arrives.
+
+        :raises LookupError: if it can't be fetched completely
         """
         from http.client import HTTPException, InvalidURL
 
-        deadline = time.monotonic() + self.how["timeout"]
-        algorithm, _, wanted = (self.checksum or "sha256:").partition(":")
-        digest, count = hashlib.new(algorithm), 0
+        count = 0
         try:
-            with self._open() as response:
+            with self._open(line) as response:
                 expected = response.headers.get("Content-Length")
                 while True:
-                    piece = response.read(size)
+                    piece = response.read1(size)
                     if not piece:
                         break
-                    if time.monotonic() > deadline:
-                        raise LookupError(f"{self.url}: not complete after {self.how['timeout']:g} seconds")
-                    if process.CHILDREN.stopping:
-                        raise LookupError(f"{self.url}: the run was interrupted")
-                    digest.update(piece)
                     count += len(piece)
                     yield piece
         except OSError as problem:
@@ -66,8 +72,6 @@ class Download(Blob):
             raise LookupError(f"{self.url}: {type(problem).__name__}: {problem}") from None
         if expected is not None and str(count) != expected.strip():
             raise LookupError(f"{self.url}: the server sent {count} of {expected} bytes")
-        if wanted and digest.hexdigest() != wanted:
-            raise LookupError(f"{self.url} has the checksum {algorithm}:{digest.hexdigest()}")
 
     def _check_url(self) -> None:
         """Check the URL once more, because it may have contained a secret. Messages must not show a part of it.
@@ -83,8 +87,7 @@ class Download(Blob):
         if parts.scheme == "http" and not self.checksum:
             raise LookupError("content over http can be changed on the network; use https, or write the checksum")
 
-    def _open(self) -> Any:
-        self._check_url()
+    def _open(self, line: arrivals.Arrival) -> Any:
         # Most hosts have no downloads and should not wait for these imports.
         import urllib.request as web
 
@@ -99,10 +102,37 @@ class Download(Blob):
                     raise LookupError(f"{request.full_url} redirects to {newurl}, which is not secure")
                 return super().redirect_request(request, fp, code, msg, headers, newurl)
 
+        import functools
+        import http.client
+
+        def watched(kind: Any, *arguments: Any, **options: Any) -> Any:
+            """Return a connection that the line learns of before its TLS handshake."""
+            connection = kind(*arguments, **options)
+            create = connection._create_connection
+
+            def connect(*address: Any, **more: Any) -> Any:
+                opened = create(*address, **more)
+                line.connected(opened)
+                return opened
+
+            connection._create_connection = connect
+            return connection
+
+        class Plain(web.HTTPHandler):
+            def http_open(self, request: Any) -> Any:
+                make: Any = functools.partial(watched, http.client.HTTPConnection)
+                return self.do_open(make, request)
+
+        class Secure(web.HTTPSHandler):
+            def https_open(self, request: Any) -> Any:
+                make: Any = functools.partial(watched, http.client.HTTPSConnection)
+                return self.do_open(make, request, context=context)
+
         how, opener = self.how, web.OpenerDirector()
         proxies = {"http": how["proxy"], "https": how["proxy"]} if how.get("proxy") else {}
-        tls = web.HTTPSHandler(context=ssl.create_default_context(cafile=how.get("ca")))
-        for handler in (web.ProxyHandler(proxies), web.HTTPHandler(), tls, Redirects(), web.UnknownHandler()):
+        context = ssl.create_default_context(cafile=how.get("ca"))
+        handlers = (Plain(), Secure(context=context), Redirects(), web.UnknownHandler())
+        for handler in (web.ProxyHandler(proxies), *handlers):
             opener.add_handler(handler)
         for more in (web.HTTPDefaultErrorHandler, web.HTTPErrorProcessor):
             opener.add_handler(more())
@@ -147,10 +177,14 @@ def download(
 
 def matches(world: World, path: str, checksum: str | None) -> bool:
     """Return whether an existing file has a checksum; None matches every file."""
-    algorithm, _, wanted = (checksum or "").partition(":")
+    algorithm, _, wanted = (checksum or "").lower().partition(":")
     if algorithm in ("", "sha256"):
         return not wanted or world.digest(path) == wanted
-    return hashlib.new(algorithm, world.read(path)).hexdigest() == wanted
+    digest = hashlib.new(algorithm)
+    with world.open(path) as stream:
+        for piece in iter(lambda: stream.read(PIECE), b""):
+            digest.update(piece)
+    return digest.hexdigest() == wanted
 
 
 def check(

@@ -58,7 +58,7 @@ def wanted(attrs: records.Attrs, world: World) -> str:
     """
     version = attrs["version"]
     if COMMIT.match(version):
-        return str(version)
+        return str(version).lower()
     options = {"user": attrs["user"]} if attrs.get("user") is not None else {}
     names = ["HEAD"] if version == "HEAD" else ["refs/heads/" + version, "refs/tags/" + version]
     names += [name + "^{}" for name in names[1:]]  # the commit of an annotated tag

@@ -10,7 +10,7 @@ from statecfg.remote.graph.model import CheckError
 from statecfg.remote.machine.world import Probe, World
 from statecfg.resources.shared import places, records
 
-COMMIT = re.compile(r"[0-9a-f]{40}\Z")
+COMMIT = re.compile(r"[0-9A-Fa-f]{40}\Z")
 SHOWN = 3  # names in a message
 MOST_REFS = 2000  # refs of a repository that one command names
 # Nothing in a repository may start a program: its files can belong to another user. Git must not ask questions.

@@ -21,8 +21,11 @@ ANSWERED = 1  # exit status of the program if the response is not the expected o
 # input, where other users can't see its headers. It ends with status 0 if the response is the expected one. It checks
 # the URL once more, because it may have contained a secret, of which an error must not show a part.
 PROGRAM = """\
-import http.client, json, re, ssl, sys, urllib.error, urllib.parse, urllib.request
+import http.client, json, re, signal, ssl, sys, urllib.error, urllib.parse, urllib.request
 wanted = json.load(sys.stdin)
+def late(*arguments): raise TimeoutError("no complete response after %g seconds" % wanted["seconds"])
+signal.signal(signal.SIGALRM, late)
+signal.setitimer(signal.ITIMER_REAL, wanted["seconds"])
 class Stay(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *arguments): return None
 def wrong(text, body=b""):

@@ -70,12 +70,13 @@ def _check_member(member: str, digest: str | None) -> None:
     if digest is None:
         help = "`tar -xOf ARCHIVE MEMBER | sha256sum` prints it"
         raise Wrong("member requires member_checksum, with which statecfg compares the installed program", help)
-    if not re.fullmatch("sha256:[0-9a-f]{64}", digest):
+    if not re.fullmatch("sha256:[0-9A-Fa-f]{64}", digest):
         raise ValueError("member_checksum is sha256: and 64 digits from 0 to 9 and a to f")
 
 
 def to_wire(node: Any) -> Any:
     """Return the node with the digest of a program that the controller fetches, in place of the download."""
+    node = download_rules.to_wire(node)
     attrs = node.attrs
     if attrs.get("via") != "controller" or attrs.get("absent"):
         return node
