@@ -177,6 +177,12 @@ class EntityCalls(Calls):
             task = _hook(connection, principal, entity_type, entity, {"do": "update"}, ref, now)
             return Updated(rows.entity(entity), task)
 
+        with self.store.reading() as connection:
+            seen = _seen(connection, principal, id, READ_WRITE)
+            fields = bodies.whole(body)
+            schema = _type(connection, principal, seen, fields).schema
+        if seen.state == RESOLVED:  # in advance, because other changes wait for the transaction
+            schemas.error(schema, _values(fields).get("content", seen.content), nulls=True)
         return self.store.attempt(change)
 
     def resolve_entity(self, principal: Principal, id: str) -> Entity:
@@ -189,6 +195,10 @@ class EntityCalls(Calls):
                 raise bad(f"{id} is marked for deletion.", "RDE_ENTITY_IN_DELETION")
             return rows.entity(work.resolve(connection, entity, now))
 
+        with self.store.reading() as connection:
+            seen = _seen(connection, principal, id, READ_WRITE)
+            schema, content = work.type_of(connection, seen).schema, seen.content
+        schemas.error(schema, content, nulls=True)  # in advance, because other changes wait for the transaction
         return self.store.attempt(resolve)
 
     def delete_entity(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import queue
 import re
 import select
 import subprocess
@@ -20,8 +21,11 @@ from statecfg.remote.graph.errors import StatecfgError
 
 WORK = 2.0  # seconds of CPU time for all patterns of one entity
 WAIT = 30.0  # seconds to wait for one answer, even on a busy machine
-SHORT = 2000  # characters; a pattern with one repetition is fast in a string up to this length
+SHORT = 2000  # characters; a simple pattern is fast in a string up to this length
+MOST = 4  # processes; further entities wait for one
 _REPEATED = re.compile(r"[*+?{]")
+# A group or an alternative can be tried in many ways, so one repetition of it may take years.
+_BRANCHES = re.compile(r"[(|]")
 _CHILD = """
 import json, re, signal, sys
 for line in sys.stdin:
@@ -38,33 +42,55 @@ class TooSlow(StatecfgError):
 
 
 class Searches:
-    """Searches patterns in strings, for one entity at a time."""
+    """Searches patterns in strings, for a few entities at a time."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._begun = False
-        atexit.register(self.close)
+        self._free: queue.LifoQueue[_Process] = queue.LifoQueue()
+        for _ in range(MOST):
+            self._free.put(_Process())
+        self._own = threading.local()
 
     @contextlib.contextmanager
     def bounded(self) -> Iterator[None]:
         """Share the time limit of one entity between all calls of `matches` inside."""
-        with self._lock:
-            self._begun = False
+        process = self._free.get()
+        self._own.process = process
+        try:
+            process.begun = False
             yield
+        finally:
+            self._own.process = None
+            self._free.put(process)
 
     def matches(self, pattern: str, text: str) -> bool:
         """Return whether a pattern matches somewhere in a string.
 
         :raises TooSlow: the search exceeded the time limit
         """
-        if len(text) <= SHORT and len(_REPEATED.findall(pattern)) <= 1:
+        if len(text) <= SHORT and len(_REPEATED.findall(pattern)) <= 1 and not _BRANCHES.search(pattern):
             return re.search(pattern, text) is not None
+        process: _Process = self._own.process
+        return process.matches(pattern, text)
+
+
+class _Process:
+    """A process that searches, started when it is first needed."""
+
+    def __init__(self) -> None:
+        self._child: subprocess.Popen[bytes] | None = None
+        self.begun = False
+        atexit.register(self.close)
+
+    def matches(self, pattern: str, text: str) -> bool:
+        """Return whether a pattern matches somewhere in a string.
+
+        :raises TooSlow: the search exceeded the time limit
+        """
         message = json.dumps([pattern, text]) + "\n"
-        if not self._begun:
+        if not self.begun:
             message = f"{WORK}\n{message}"
         child = self._running()
-        self._begun = True
+        self.begun = True
         assert child.stdin is not None and child.stdout is not None
         answer = b""
         with contextlib.suppress(BrokenPipeError):  # the process has ended without an answer
@@ -78,7 +104,7 @@ class Searches:
         return answer == b"1\n"
 
     def _running(self) -> subprocess.Popen[bytes]:
-        if self._child is not None and self._child.poll() is not None and not self._begun:
+        if self._child is not None and self._child.poll() is not None and not self.begun:
             self.close()
         if self._child is None:
             self._child = subprocess.Popen(

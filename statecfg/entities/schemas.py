@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -15,7 +16,9 @@ from statecfg.entities.problems import bad
 
 INVALID = "RDE_INVALID_SCHEMA"
 LARGEST = 1 << 20  # bytes of a schema
+RESULTS = 256  # results that are kept
 SHOWN = 512  # characters of a validation error
+_RESULTS: dict[bytes, str] = {}
 _DRAFTS = {f"http://json-schema.org/draft-0{number}/schema": f"Draft{number}Validator" for number in (4, 6, 7)}
 
 
@@ -43,14 +46,29 @@ def check_schema(schema: Json) -> None:
 def error(schema: Json, content: Any, nulls: bool = False, ours: bool = False) -> str:
     """Return why an entity's content is invalid by its type's schema; "" if it is valid.
 
+    The result is kept, so that a call before a transaction makes the call inside of it fast: while a transaction is
+    open, other changes wait.
+
     :param nulls: accept null for any inner value: clients write it for values that are not set yet
     :param ours: whether the schema is one of statecfg's own, whose patterns are known to be fast
     """
+    text = json.dumps(schema, sort_keys=True)
+    if ours:
+        return _error(text, content, nulls, False)
+    key = hashlib.sha256(json.dumps([text, content, nulls], sort_keys=True).encode("utf-8", "replace")).digest()
+    found = _RESULTS.get(key)
+    if found is None:
+        found = _error(text, content, nulls, '"pattern' in text)
+        if len(_RESULTS) >= RESULTS:
+            _RESULTS.clear()
+        _RESULTS[key] = found
+    return found
+
+
+def _error(text: str, content: Any, nulls: bool, bounded: bool) -> str:
     import referencing.exceptions
     from jsonschema.exceptions import best_match
 
-    text = json.dumps(schema, sort_keys=True)
-    bounded = '"pattern' in text and not ours
     try:
         with patterns.SEARCHES.bounded() if bounded else contextlib.nullcontext():
             problems = _validator(text, bounded).iter_errors(content)

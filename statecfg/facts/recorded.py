@@ -35,7 +35,12 @@ def text(hosts: Mapping[str, Mapping[str, Any]]) -> str:
     :param hosts: host → name of a fact → value
     """
     data = {"format": FORMAT, "at": round(time.time(), 3), "hosts": hosts}
-    return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    content = json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    try:
+        content.encode("utf-8")
+    except UnicodeEncodeError:  # a fact has half of a pair of surrogates
+        content = json.dumps(data, indent=2, sort_keys=True) + "\n"
+    return content
 
 
 def read(path: Path) -> dict[str, StoredFacts]:

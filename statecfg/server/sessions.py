@@ -16,7 +16,7 @@ from statecfg.store.database import Store
 from statecfg.store.entities import tables
 
 LIFE = 12 * 3600.0  # lifetime of a session in seconds
-MOST = 1000  # maximum number of sessions; a new one then ends the oldest
+MOST = 20  # maximum number of sessions of one user; a new one then ends the user's oldest
 
 
 class LoginSessions:
@@ -39,10 +39,13 @@ class LoginSessions:
             for row in records.every(connection, tables.browser_session):
                 if row.ends <= now:
                     records.drop(connection, tables.browser_session, number=row.number)
-            rows = records.every(connection, tables.browser_session)
-            for row in rows[: max(0, len(rows) - MOST + 1)]:
-                records.drop(connection, tables.browser_session, number=row.number)
             if token_row is not None:
+                own = {
+                    row.id for row in records.every(connection, tables.token, name=token_row.name, org=token_row.org)
+                }
+                rows = [row for row in records.every(connection, tables.browser_session) if row.token in own]
+                for row in rows[: max(0, len(rows) - MOST + 1)]:
+                    records.drop(connection, tables.browser_session, number=row.number)
                 values = {"digest": digest(value), "token": token_row.id, "ends": now + LIFE}
                 records.add(connection, tables.browser_session, values)
 

@@ -50,9 +50,19 @@ class _Lease(StoreLock):
         )
         token = self.store.attempt(lambda connection: connection.execute(statement).scalar())
         if token is None:
+            self._limit()
             return False
         self.token = int(token)
         return True
+
+    def _limit(self) -> None:
+        """Let the holder's lease end at most one lease from now.
+
+        It ends later if the clock of the database was set back. A holder that lives renews it every 10 s.
+        """
+        other = (self.row.c.name == self.name) & (self.row.c.expires > server_time() + 2 * LEASE)
+        limited = update(self.row).where(other).values(expires=server_time() + LEASE)
+        self.store.attempt(lambda connection: connection.execute(limited))
 
     def hold(self, connection: Connection) -> None:
         """Ensure that no other process took the lease meanwhile, and lock its row until the transaction ends."""

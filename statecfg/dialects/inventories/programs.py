@@ -18,6 +18,13 @@ LARGEST = 64 * 1024 * 1024  # bytes
 _LINES = 10  # of standard error, in messages
 _LAST = 5.0  # seconds to read the last output of a program that was killed
 
+PASSED = "STATECFG_INVENTORY_ENV"  # the names of further variables that programs get, with commas between them
+_NAMES = (
+    "HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "PYTHONPATH", "SHELL", "SSH_AUTH_SOCK", "TERM", "TMPDIR", "TZ",
+    "USER", "VIRTUAL_ENV",
+)  # fmt: skip
+_PREFIXES = ("ANSIBLE_", "LC_", "STATECFG_", "XDG_")
+
 _outputs: dict[tuple[tuple[str, ...], str], tuple[float, str]] = {}
 _lock = threading.Lock()
 
@@ -38,6 +45,16 @@ def output(argv: Sequence[str], directory: str, timeout: float, location: Source
             text = _run(argv, directory, timeout, location)
             _outputs[key] = time.monotonic(), text
     return text
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of programs: not the user's whole one, which may contain secrets of other programs."""
+    passed = {name.strip() for name in os.environ.get(PASSED, "").split(",")}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in _NAMES or name in passed or name.startswith(_PREFIXES)
+    }
 
 
 def shown(argv: Sequence[str]) -> str:
@@ -67,6 +84,7 @@ def _run(argv: Sequence[str], directory: str, timeout: float, location: SourceLo
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            env=environment(),
         )
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)

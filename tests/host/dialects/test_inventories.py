@@ -169,6 +169,18 @@ def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path
     processes.wait_until(lambda: not processes.alive(child), 20, "the end of the program's child")
 
 
+def test_programs_get_a_small_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEPLOY_TOKEN", "not for programs")
+    monkeypatch.setenv("AWS_PROFILE", "shop")
+    monkeypatch.setenv("ANSIBLE_FORKS", "5")
+    monkeypatch.setenv(programs.PASSED, "AWS_PROFILE, OTHER")
+    program(tmp_path / "hosts", "#!/bin/sh\nenv > seen\necho '{\"_meta\": {}}'\n")
+    inventories.load(tmp_path / "hosts")
+    seen = dict(line.partition("=")[::2] for line in (tmp_path / "seen").read_text().splitlines())
+    assert (seen["AWS_PROFILE"], seen["ANSIBLE_FORKS"], "PATH" in seen) == ("shop", "5", True)
+    assert "DEPLOY_TOKEN" not in seen
+
+
 def test_programs_that_others_can_change_are_not_run(tmp_path: Path) -> None:
     script = program(tmp_path / "hosts", "#!/bin/sh\ntouch ran\n")
     script.chmod(0o777)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,26 @@ def test_a_pattern_that_takes_too_long_is_stopped(slow: dict[str, str], monkeypa
         ({"y": 1}, "Additional properties are not allowed ('y' was unexpected)"),
     ):
         assert schemas.error(PATTERNED, content) == problem
+
+
+@pytest.mark.parametrize("pattern", ["^(a|aa)+$", "(a|aa)" * 40 + "b", "^(?:a|aa)+$", "a{0,30}" + "a" * 30 + "b"])
+def test_patterns_that_look_simple_are_bounded_too(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "WORK", 0.1)
+    schema = {"properties": {"name": {"pattern": pattern}}}
+    began = time.thread_time()
+    assert schemas.error(schema, {"name": "a" * 60 + "!"})
+    assert time.thread_time() - began < 0.5
+
+
+def test_others_are_served_while_a_pattern_runs() -> None:
+    """The pattern of one tenant does not hold the searches of other users."""
+    other = {"properties": {"name": {"pattern": "^([a-z]+-)+[a-z]+$"}}}
+    found: list[str] = []
+    with patterns.SEARCHES.bounded():  # as long as a tenant's pattern takes
+        user = threading.Thread(target=lambda: found.append(schemas.error(other, {"name": "a-b"})))
+        user.start()
+        user.join(60)
+        assert found == [""]
 
 
 def test_a_number_too_large_for_arithmetic_is_an_error() -> None:

@@ -169,6 +169,20 @@ def test_a_killed_migration_applies_completely_or_not_at_all(url: str) -> None:
             back(url)
 
 
+def test_a_lock_ends_soon_after_the_clock_of_the_database_was_set_back(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its holder died, and its lease would end in an hour."""
+    if not store.shared:
+        pytest.skip("SQLite has locks of the kernel instead of leases")
+    monkeypatch.setattr(leases, "LEASE", 1.0)
+    row = {"name": "hook", "token": 1, "holder": "dead", "who": "another process"}
+    far = {**row, "expires": leases.server_time() + 3600}
+    store.attempt(lambda connection: connection.execute(leases.insert(leases.tables.lease).values(**far)))
+    with locks.taken(store, "hook", 60):
+        pass
+
+
 def test_locks_of_killed_or_stopped_holders_are_released(url: str) -> None:
     """SQLite releases the lock at once. PostgreSQL releases it after its lease."""
     opened(url=url).close()

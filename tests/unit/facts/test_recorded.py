@@ -17,6 +17,12 @@ def test_recorded_facts_are_read_again(tmp_path: Path) -> None:
     assert recorded.read(path)["web1"].values == {"cpus": 2}
 
 
+def test_half_of_a_surrogate_pair_can_be_recorded(tmp_path: Path) -> None:
+    path = tmp_path / "facts.json"
+    path.write_text(recorded.text({"web1": {"hostname": "a\ud800b", "kernel": "é"}}), encoding="utf-8")
+    assert recorded.read(path)["web1"].values == {"hostname": "a\ud800b", "kernel": "é"}
+
+
 @each(
     ("text", "why"),
     [
