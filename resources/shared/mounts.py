@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode, Unknown
 from statecfg.remote.graph.nodetype import facet
@@ -134,8 +135,8 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
 def _place(world: World, path: str) -> str:
     """Return the path at which the kernel shows a mount: the links above it are followed."""
+    canonical: Callable[[str], str] = getattr(world, "canonical", posixpath.normpath)
     try:
-        canonical: Callable[[str], str] = world.canonical  # type: ignore[attr-defined]  # all machines have it
         return canonical(path)
     except OSError:
         return path
@@ -190,9 +191,10 @@ def remember(node: HostNode, world: World) -> MountMemory:
     """Record the lines of the directory in fstab, and whether something is mounted there."""
     present = world.entry("mount", _place(world, node.attrs["path"]))
     lines, mounted = entries.remember(_entry(node), world), present is not None
+    memory = cast("MountMemory", {**lines, "mounted": mounted})
     if present is not None and _shown(present):
-        return {**lines, "mounted": mounted, "options": present["options"]}
-    return {**lines, "mounted": mounted}
+        memory["options"] = present["options"]
+    return memory
 
 
 def undo(node: HostNode, memory: MountMemory, world: World) -> ActionSpec:

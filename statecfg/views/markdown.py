@@ -13,7 +13,7 @@ from statecfg.run.report_model import HostError, Node, Report
 from statecfg.views import left_hosts, safe, shutdown, units
 from statecfg.views.changes import by_object, diff_of, names_itself, says_nothing, value_text
 from statecfg.views.hosts import login, status_text
-from statecfg.views.plan import action_text, hooks_by_event, removal_word, where
+from statecfg.views.plan import action_text, declared_text, hooks_by_event, removal_word, where
 from statecfg.views.tally import (
     SYMBOLS,
     EqualHosts,
@@ -175,6 +175,8 @@ def _node(fate: Fate) -> str:
     did = f" {removal_word(node, what) or 'to be removed'}" if is_removal else f" {code(ops)}" if ops else ""
     state = f" — {code(unresolved(node))}" if unresolved(node) else ""
     out = [f"- `{SYMBOLS[what].strip() or '='}` **{code(node['name'])}**{did}{known_after}{state}{_position(node)}\n"]
+    text = declared_text(node)
+    out += [f"  {code(text)}\n"] if text else []
     if node.get("triggered_by"):
         does = "is removed" if node.get("stays") else "changes"
         out.append(f"  because {code(names(list(node['triggered_by'])))} {does}\n")

@@ -162,6 +162,9 @@ def node_lines(fate: Fate, detail: Detail) -> Iterator[Line]:
     done: Span = (f"  {removal_word(node, what) or 'to be removed'}", STYLES[what]) if removed else (steps(node), "dim")
     title: tuple[Span, ...] = (symbol, STYLES[what]), (node["name"], STYLES[what]), done, after, state
     yield make(*title, hang=6, right=node.get("position") or "")
+    text = declared_text(node)
+    if text:
+        yield make(("      = ", "dim"), text, hang=8)
     yield from reasons(node)
     yield from leftovers(node)
     if node.get("shutdown_first"):
@@ -170,6 +173,19 @@ def node_lines(fate: Fate, detail: Detail) -> Iterator[Line]:
     if detail.verbose or (what == "change" and not node.get("changes")):
         for action in node.get("actions") or []:
             yield make(("      · ", "dim"), action_text(action), hang=8)
+
+
+def declared_text(node: Node) -> str:
+    """Return the declared attributes of a node whose actions are not known yet, "" for other nodes."""
+    from statecfg.views.changes import value_text
+
+    declared = dict(node.get("declared") or {})
+    if isinstance(declared.get("mode"), int):
+        declared["mode"] = f"{declared['mode']:04o}"
+    own = node["name"].partition(":")[2]
+    pairs = [f"{name}: {value_text(value, 60)}" for name, value in declared.items() if value != own]
+    text = ", ".join(pairs)
+    return text if len(text) <= 400 else f"{text[:399]}…"
 
 
 def left_lines(node: Node, detail: Detail) -> Iterator[Line]:

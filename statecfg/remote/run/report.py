@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypedDict
 
-    from statecfg.remote.graph.model import Action
+    from statecfg.remote.graph.model import Action, HostNode
     from statecfg.remote.graph.results import Result
     from statecfg.remote.machine.changes import Change
     from statecfg.remote.run.plan import Plan, Step
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         position: str
         shutdown_first: ActionReport
         known_after: str
+        declared: Dict[str, Any]
         excluded: str
         item_of: str
         reason: str
@@ -92,6 +93,8 @@ def step_report(step: Step, actions: Optional[List[ActionReport]] = None) -> Nod
         report["shutdown_first"] = action_report(step.spec.shutdown_first)
     if step.known_after is not None:
         report["known_after"] = step.known_after
+    if step.outcome == Outcome.UNKNOWN and not isinstance(node, Orphan):
+        report["declared"] = declared(node)
     if step.excluded:
         report["excluded"] = step.excluded
     if step.reason:
@@ -128,6 +131,12 @@ def _only_inside(step: Step) -> bool:
     return all(
         change["after"] is None and any(change["object"].startswith(path) for path in paths) for change in step.changes
     )
+
+
+def declared(node: HostNode) -> Dict[str, Any]:
+    """Return the attributes that a node declares, for a node whose actions are not known yet."""
+    shown = {name: value for name, value in node.attrs.items() if value is not None and value is not False}
+    return {name: "<secret>" if name in node.hides else as_json(value) for name, value in shown.items()}
 
 
 def portions(nodes: Iterable[NodeReport], spent: List[int]) -> Iterator[List[NodeReport]]:
@@ -189,7 +198,8 @@ def fingerprints(plan: Plan, mask: Optional[Callable[[Any], Any]] = None) -> Dic
     for step in (*plan.steps.values(), *plan.removal_steps()):
         if step.outcome != Outcome.UNCHANGED or step.removal or step.excluded:
             # A node's source location does not affect its changes.
-            report = dict(step_report(step), position="")
+            report = dict(step_report(step), position="", declared=None)
+            del report["declared"]  # nor does it matter that a plan of an older version lacks these
             text = json.dumps(mask(report) if mask is not None else report, sort_keys=True)
             digests[step.node.provides] = sha256(text.encode()).hexdigest()[:32]
     return digests

@@ -62,6 +62,7 @@ class ReportedNode(Strict):
     position: str
     reason: str | None = None
     known_after: str | None = None
+    declared: Annotated[Mapping[str, Any], Free(ARGUMENTS, map=True)] | None = None
     excluded: str | None = None
     item_of: str | None = None
     shutdown_first: ReportedAction | None = None

@@ -22,6 +22,7 @@ _NODE = {
     "?reason": str,
     "?state": str,
     "?known_after": str,
+    "?declared": dict,
     "?excluded": str,
     "?item_of": str,
     "?shutdown_first": _ACTION,
