@@ -136,7 +136,7 @@ class Session:
             manager = of_session(self)
         managed = self.managed = manager(self.state_dir, order, self.warnings)
         if order.account.get("module") in self.hello["modules"]:
-            managed.account = import_module(order.account["module"]).OwnLogin(order.account)
+            managed.account = import_module("statecfg.remote.run.own_account").OwnAccount(order.account)
         self.prepare_units(managed)
         if managed.refusal:
             return self.end(HostStatus.REFUSED, refusal=managed.refusal)
@@ -336,7 +336,7 @@ class Session:
         assert managed.definitions is not None
         guards = guards_of(plan, REGISTRY, self.channel, facets, order.login, self.warnings)
         if managed.account is not None:
-            guards.append(managed.account.guard(plan, self.channel, facets, self.warnings))
+            guards += managed.account.guards(plan, self.channel, facets, self.warnings)
         journal = Journal(self.state_dir, order.run, managed.definitions.mask)
         try:
             life = managed.begin(plan, journal, facets, self.channel)

@@ -111,8 +111,9 @@ def parts(
 
 def _may_lock_out(node: Mapping[str, Any]) -> bool:
     """Return whether a node may take away a login, because of its type (`NodeType.logins`) or its path."""
-    node_type, path = REGISTRY.get(node["type"]), node.get("attrs", {}).get("path")
-    if node_type is not None and "logins" in node_type.methods:
+    attrs = node.get("attrs", {})
+    node_type, path, mode = REGISTRY.get(node["type"]), attrs.get("path"), attrs.get("mode")
+    if (node_type is not None and "logins" in node_type.methods) or (isinstance(mode, int) and mode & 0o022):
         return True
     return isinstance(path, str) and (path.startswith(LOGINS) or "/.ssh" in path)
 

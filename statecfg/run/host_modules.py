@@ -43,7 +43,7 @@ PARTS = {
     "secrets": ("statecfg.remote.machine.redact", "statecfg.remote.machine.fixed_text"),
     "commands": ("statecfg.resources.shared.command_attempts",),
     "modes": ("statecfg.remote.graph.symbolic_modes",),
-    "account": (ACCOUNT,),
+    "account": (ACCOUNT, "statecfg.remote.run.own_account"),
     "exclusions": ("statecfg.resources.shared.exclusions",),
     "services": ("statecfg.resources.shared.init_scripts",),
     "managers": tuple(f"statecfg.resources.shared.{name}" for name in MANAGERS),

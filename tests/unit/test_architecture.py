@@ -71,6 +71,7 @@ COMPUTED = {
     "remote/facts/__init__.py": "each fact loads its own module of this room",
     "remote/graph/sha256.py": "a module of Python, whose name depends on its version",
     "remote/run/management.py": "loads the node types of orphans, which the controller sends by name",
+    "remote/run/own_account.py": "the module that judges whether the login of the run stays possible",
     "remote/session.py": "loads the node types of the run, which the controller sends by name",
     "transport/__init__.py": "each transport loads its own module of this room",
 }

@@ -72,6 +72,7 @@ def test_what_keeps_the_login_is_applied(site: Site) -> None:
         f"  - {{directory: {HOME}, mode: '0750'}}\n"
         f"  - {{password_aging: {USER}, expires: '2199-01-01'}}\n"
     )
+    site.say("destroy")
 
 
 def test_what_breaks_the_login_nevertheless_is_restored(site: Site) -> None:
