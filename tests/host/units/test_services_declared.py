@@ -582,6 +582,8 @@ def test_a_playbook_is_read_only_once(project):
     path.write_text(PYTHON + f"\nwith open({str(project / 'reads')!r}, 'a') as stream:\n    stream.write('x')\n")
 
     class Unchanged:
+        unsure = ()
+
         def concerns(self, host):
             return ("a hook",)
 

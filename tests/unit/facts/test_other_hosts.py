@@ -421,6 +421,8 @@ def test_reads_of_variables_are_recorded(project: Path) -> None:
 class Hooks:
     """Hooks that record for which hosts they are called."""
 
+    unsure = ()
+
     def __init__(self) -> None:
         self.called: list[str] = []
 
