@@ -32,16 +32,22 @@ def key_arguments(chosen: Selection) -> list[str]:
     return [text for flag, values in named for value in values for text in (flag, value)]
 
 
+def history_arguments(how: ConnectionOptions) -> list[str]:
+    """Return the arguments with which `run-history` reaches the hosts of the present command."""
+    inventory = click.get_current_context().params.get("inventory")
+    return [*(["-i", inventory] if inventory else []), *_login_arguments(how)]
+
+
 def connection_arguments(how: ConnectionOptions, saved: bool = False) -> list[str]:
     """Return the arguments for the same connection options and store.
 
     :param saved: a saved plan is applied, which contains all connection options except `-K`
     """
-    arguments = [] if saved else [text for flag, value in (
-        ("-u", how.user), ("--become-user", how.become_user), ("--ssh-config", how.ssh_config)
-    ) if value for text in (flag, value)]  # fmt: skip
-    if how.become and not saved:
-        arguments.append("-b")
-    if how.ask_become_pass:
-        arguments.append("-K")
+    arguments = ["-K"] * how.ask_become_pass if saved else _login_arguments(how)
     return [*arguments, "--store", click.get_current_context().params["store"]] if written("store") else arguments
+
+
+def _login_arguments(how: ConnectionOptions) -> list[str]:
+    options = (("-u", how.user), ("--become-user", how.become_user), ("--ssh-config", how.ssh_config))
+    arguments = [text for flag, value in options if value for text in (flag, value)]
+    return [*arguments, *["-b"] * bool(how.become), *["-K"] * how.ask_become_pass]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from statecfg.cli import exit_codes, known_facts, next_command, output_files, preflight, show
+from statecfg.cli import exit_codes, known_facts, next_command, output_files, preflight, reach, show
 from statecfg.cli.interrupt import Interrupts, confirmed, interactive
 from statecfg.cli.masks import Masks
 from statecfg.cli.options import ConnectionOptions, Selection
@@ -244,10 +244,12 @@ def run(
             click.echo(f"warning: {safe.line(text)}", err=True)
         wait = asks or work.awaited is not None
         hosts = [job.host for job in work.jobs]
-        preflight.check(hosts, _settings(how) if engine.here else None, how.forks or 1, wait, _with_units(work, mode))
+        preflight.check(
+            hosts, reach.settings(how) if engine.here else None, how.forks or 1, wait, _with_units(work, mode)
+        )
         options = fleet.Options(
             mode=mode,
-            access=fleet.Access(_settings(how), password=password, connect=engine.connect, load=engine.load),
+            access=reach.access(how, engine, password),
             limits=fleet.Limits(
                 how.forks or 1,
                 bool(how.keep_going),
@@ -288,12 +290,6 @@ def _deployment(work: Work, deploys: bool) -> Deployment | None:
     owner = jobs[0].owner or jobs[0].playbook
     services = deployment.of_work(work, work.project.name, owner, any(job.prune for job in jobs))
     return services if deploys else replace(services, as_is=True)
-
-
-def _settings(how: ConnectionOptions) -> Any:
-    from statecfg.transport import SshSettings
-
-    return SshSettings(ssh_config=how.ssh_config, accept_new=bool(how.accept_new_host_keys))
 
 
 def _with_options(host: Host, how: ConnectionOptions, settings: Settings) -> Host:

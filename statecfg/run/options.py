@@ -23,6 +23,7 @@ class Access:
     :param password: for hosts that become another user because of the inventory
     :param connect: connects to a host, like `transport.connect`; engines with workers have another one
     :param load: prepares connections to hosts, like `transport.load`
+    :param arguments: the arguments of statecfg with which another command reaches the same hosts, for hints
     """
 
     settings: SshSettings | None = None
@@ -30,6 +31,7 @@ class Access:
     password: str | None = field(default=None, repr=False)
     connect: Callable[[Target, SshSettings | None], HostConnection] = connect
     load: Callable[[Iterable[Target]], None] = load
+    arguments: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

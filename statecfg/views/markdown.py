@@ -128,7 +128,7 @@ def _opening(group: EqualHosts) -> str:
     for node, action, how in shutdown.done(host):
         whose = f"{code(node)} " if node else ""
         lines.append(f"- stopped first: {whose}{code(action_text(action))}{f' — {how}' if how else ''}\n")
-    lines.extend(f"- **down**: {code(name)}: it was stopped first, and {why}\n" for name, why in shutdown.down(host))
+    lines.extend(f"- **down**: {code(name)}: {why}\n" for name, why in shutdown.down(host))
     lines += [f"- {code(login(host))}\n"] if login(host) else []
     for debt in host.get("owed") or []:
         lines.append(

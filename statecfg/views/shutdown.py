@@ -32,7 +32,11 @@ def done(host: HostData) -> list[tuple[str, Action, str]]:
 def down(host: HostData) -> list[tuple[str, str]]:
     """Return the nodes that were stopped first and may still be down, each with the reason."""
     reasons = {str(node["name"]): _MEANWHILE.get(str(node["outcome"]), "") for node in nodes(host)}
-    return [(str(name), reasons.get(str(name), "")) for name in host.get("down") or []]
+    unseen = {
+        str(action.get("node", "")) for action in host.get("shutdown") or () if action["status"] != ActionStatus.OK
+    }
+    stopped = {name: "it may have been stopped first" if name in unseen else "it was stopped first" for name in reasons}
+    return [(str(name), f"{stopped.get(name)}, and {reasons.get(name)}") for name in host.get("down") or []]
 
 
 def lines(host: HostData) -> Iterator[Line]:
@@ -42,5 +46,5 @@ def lines(host: HostData) -> Iterator[Line]:
         text, went = f"  {action_text(action)}", f"  {how or 'done'}"
         yield make(("  ! ", "change"), "stopped first: ", (node, "bold"), text, (went, style), hang=6)
     for name, why in down(host):
-        text = f"  it was stopped first, and {why}"
+        text = f"  {why}"
         yield make(("  ! ", "remove"), ("down: ", "remove"), (name, "bold"), text, hang=6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -66,6 +67,12 @@ class HostRequest:
     facts: Mapping[str, Any] | None = None
     first_parts: Sequence[Part] = ()
     login: tuple[str, str] = ("", "")
+
+    @property
+    def find_out(self) -> str:
+        """The command that shows what the run did on this host, in a sentence."""
+        words = [self.host.name, "--run", self.order.run, *self.order.access.arguments]
+        return f"To see what it did: statecfg run-history {shlex.join(words)}"
 
     def resuming(self, boot: str, bundle: Bundle) -> HostRequest:
         """Return the request that continues the run after the host rebooted.

@@ -33,7 +33,6 @@ from statecfg.run.host_modules import Module
 from statecfg.run.report_model import HostError
 
 AGAIN = "Run the command again. The host has recorded its progress, and the next run completes it."
-FIND_OUT = "To see what it did: statecfg run-history {host} --run {run}"
 AGAIN_LATER = "Run the command again later. The resources stay until the hook allows their removal."
 UNREACHED = "Check with `ssh` that the host can be reached, then run the command again."
 PYTHON = "Install Python 3.8 or newer on the host, or set its path in the inventory: `python: /path/to/python3`."
@@ -356,8 +355,7 @@ class HostSession:
         """Report that the session ended before the host finished; see `HostReport.lost`."""
         acting = self.report.acting
         if acting:
-            find_out = FIND_OUT.format(host=self.request.host.name, run=self.request.order.run)
-            hint = hint if hint in (SUSPICIOUS, ABSENT) else f"{AGAIN}\n{find_out}"
+            hint = hint if hint in (SUSPICIOUS, ABSENT) else f"{AGAIN}\n{self.request.find_out}"
         nothing = "" if acting or self.request.order.mode not in Mode.ACTING else "Nothing was changed."
         self.report.lost(summary, nothing, hint or UNREACHED, heard_all)
 
