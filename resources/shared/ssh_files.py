@@ -14,6 +14,8 @@ from statecfg.resources.shared import sources
 MAIN = "/etc/ssh/sshd_config"
 DIRECTORY = "/etc/ssh"
 PROGRAM = "/usr/sbin/sshd"
+UNITS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+GENERATOR = "/usr/lib/systemd/system-generators/sshd-socket-generator"  # of Ubuntu since 24.04
 DEEPEST = 16  # levels of included files that sshd follows
 # Several lines of these add up; of all other settings, the first line counts. Source: sshd_config(5).
 ADDING = frozenset((
@@ -106,9 +108,35 @@ def effect(node: HostNode, world: World) -> str:
             after = winner.always and winner.blocks and not line.blocks
             how = "overrides it for all connections" if after else "comes first"
             return f"sshd uses {winner.keyword} {winner.text}: {winner.place} {how}"
+    why = _socket(world, mine)
+    if why:
+        return why
     wrong = next(iter(asked or {}), None)
     if wrong is not None:
         return f"sshd does not use {wrong} of {path}: `sshd -T` answers {(asked or {})[wrong]}"
+    return ""
+
+
+def _socket(world: World, lines: Sequence[Directive]) -> str:
+    """Return which socket of systemd listens in place of sshd, and not on the ports of these lines."""
+    ports = [line for line in lines if line.keyword == "port"]
+    if not ports or world.stat(GENERATOR) is not None:  # it makes the socket listen on sshd's ports
+        return ""
+    for name in ("ssh.socket", "sshd.socket"):
+        if world.stat(f"/etc/systemd/system/sockets.target.wants/{name}") is None:
+            continue
+        units = [f"{folder}/{name}" for folder in UNITS if world.stat(f"{folder}/{name}") is not None][:1]
+        drop_ins = sources.in_directories(world, [f"{folder}/{name}.d" for folder in UNITS])
+        streams: list[sources.Place] = []
+        for place in (place for path in [*units, *drop_ins] for place in sources.places(world, path)):
+            key, separator, value = map(str.strip, place.text.partition("="))
+            if separator and key == "ListenStream":
+                streams = [*streams, place] if value else []
+        listening = {place.text.strip().rpartition("=")[2].rpartition(":")[2].strip() for place in streams}
+        missing = next((line for line in ports if line.value not in listening), None)
+        if missing is not None:
+            where = streams[0] if streams else f"it has no ListenStream={missing.value}"
+            return f"sshd does not use port {missing.text}: systemd listens for it with {name}, {where}"
     return ""
 
 

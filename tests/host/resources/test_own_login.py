@@ -63,6 +63,15 @@ def test_a_plan_that_would_lock_out_fails(site: Site, case: str) -> None:
     assert site.host.read(KEYS) == site.host.identity.with_suffix(".pub").read_text()
 
 
+@pytest.mark.parametrize("node", [f"user: {USER}, groups: [], exact_groups: true", "group: sudo, members: []"])
+def test_a_group_that_gives_sudo_is_not_lost(site: Site, node: str) -> None:
+    site.host.run(["usermod", "-aG", "sudo", USER])
+    site.host.write("/etc/sudoers.d/worker", "%sudo ALL=(ALL) NOPASSWD: ALL\n", 0o440)
+    (found,) = nodes(site.report("plan", f"  - {{{node}}}\n", code=1)).values()
+    site.host.run(["gpasswd", "-d", USER, "sudo"])
+    assert f"sudo would not allow {USER} to become root" in found["reason"]
+
+
 def test_what_keeps_the_login_is_applied(site: Site) -> None:
     key = site.host.identity.with_suffix(".pub").read_text().strip()
     site.come_true(
