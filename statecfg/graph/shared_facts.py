@@ -8,7 +8,6 @@ from statecfg.graph.host_items import has_sample
 from statecfg.graph.nodes import Node
 from statecfg.problems import Problem, problem
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger.claims import owned
 
 FILES = "path:"
 
@@ -22,7 +21,7 @@ def check(nodes: Sequence[Node]) -> Iterable[Problem]:
     for node in nodes:
         if node.broken or node.type not in declaring:
             continue
-        for claim in owned(node, ()):
+        for claim in () if node.attrs.get("absent") else REGISTRY[node.type].owned(node):
             kind, _, name = claim.partition(":")
             if kind == "path" or name.startswith(FILES) or ("for_each_host" in node.options and has_sample(claim)):
                 continue

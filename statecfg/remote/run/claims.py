@@ -180,25 +180,29 @@ class Claims:
         for path, fields in _changed(machine).items():
             gone = fields.get("kind", "") is None
             for owner in places.get(path, ()):
-                part = f"part:{FILE}"
-                theirs = {real(machine, claim[10:]) for claim in owner.claims if claim[:10] == part}
-                whole = path in {real(machine, claim[5:]) for claim in owner.claims if claim[:5] == FILE} - theirs
-                content = gone or "content" in fields or "target" in fields
+                exact, part = self._manages(owner, path, machine)
+                touched = exact or gone or (part and ("content" in fields or "target" in fields))
                 if path in own:
-                    clash = (path not in theirs or content) and not (digest and owner.digest == digest)
+                    clash = touched and not (digest and owner.digest == digest) and not _contains(claims, owner.claims)
                 elif path in parts:
-                    clash = whole and content
+                    clash = exact and not part and ("content" in fields or gone)
                 else:
-                    clash = path not in beside and fields.get("kind") != "directory" and (whole or content)
-                if clash:
-                    found[owner] = f"{owner} manages {'' if whole else 'a part of '}{path}", []
-            if gone:
-                for inner, owners in places.items():
-                    if inner != path and within(inner, path):
-                        found.update(
-                            (owner, (f"{owner} manages {inner}, and this node removes it", [])) for owner in owners
-                        )
+                    clash = touched and path not in beside and fields.get("kind") != "directory"
+                # In one playbook, nodes may share a file; only a removal by another node counts.
+                if clash and (owner.playbook or (gone and path not in own and path not in parts)):
+                    found[owner] = f"{owner} manages {'a part of ' * (not exact)}{path}", []
+            for inner, owners in places.items() if gone else ():
+                if inner != path and within(inner, path):
+                    for owner in owners:
+                        found[owner] = f"{owner} manages {inner}, and this node removes it", []
         return found
+
+    @staticmethod
+    def _manages(owner: Owner, path: str, machine: Any) -> Tuple[bool, bool]:
+        """Tell whether an owner manages what is at a path, and whether it manages only a part of the file."""
+        exact = any(claim[:5] == FILE and real(machine, claim[5:]) == path for claim in owner.claims)
+        part = f"part:{FILE}"
+        return exact, any(claim[:10] == part and real(machine, claim[10:]) == path for claim in owner.claims)
 
     # The ledger
 
@@ -255,6 +259,13 @@ def _lists(claims: Iterable[str]) -> Tuple[Dict[str, Set[str]], Set[str]]:
             name, _, item = rest.partition(": ")
             items.setdefault(name, set()).add(item)
     return items, whole
+
+
+def _contains(claims: Sequence[str], others: Sequence[str]) -> bool:
+    """Tell whether the lists of a node contain all items of another node, such as its key of a user."""
+    items, whole = _lists(claims)
+    theirs, _ = _lists(others)
+    return bool(theirs) and all(name in whole and names <= items.get(name, set()) for name, names in theirs.items())
 
 
 def _changed(machine: Any) -> Dict[str, Dict[str, Any]]:

@@ -15,6 +15,7 @@ TAKE = "Remove it from one of the two playbooks, or set `take_over: true` here"
 @pytest.fixture
 def site(tmp_path: Path, light_host: Host, place: str) -> Site:
     made = Site(tmp_path, light_host, place.rpartition("/")[2])
+    made.fresh()
     light_host.run(["mkdir", "-p", place])
     return made
 
@@ -159,3 +160,41 @@ def test_a_removed_node_takes_nothing_of_another_playbook(site: Site, light_host
     applied(site, "base.yml", f"file: {place}/d/two, content: two")
     site("destroy", "app.yml", "--yes")
     assert light_host.read(f"{place}/d/two") == "two"
+
+
+@pytest.mark.parametrize(
+    "theirs, ours",
+    [
+        ("acl: {0}/x, entries: ['user:games:r']", "file: {0}/x, mode: '0640'"),
+        ("file: {0}/x, mode: '0644'", "line_in_file: {0}/x, line: ours"),
+        ("line_in_file: {0}/x, line: theirs", "line_in_file: {0}/x, line: ours"),
+        ("line_in_file: {0}/x, line: theirs", "file: {0}/x, mode: '0600'"),
+        ("directory: {0}", "file: {0}/y, content: ours"),
+        ("user: p2", "group: games, members: [root]"),
+    ],
+)
+def test_separate_parts_of_a_thing_are_no_conflict(
+    site: Site, light_host: Host, place: str, theirs: str, ours: str
+) -> None:
+    light_host.write(f"{place}/x", "first\n", mode=0o644)
+    applied(site, "app.yml", theirs.format(place))
+    applied(site, "base.yml", ours.format(place))
+
+
+def test_a_selection_edits_a_file_that_another_node_of_the_playbook_writes(
+    site: Site, light_host: Host, place: str
+) -> None:
+    nodes = [
+        f"file: {place}/x, mode: '0600', requires: ['directory:{place}']",
+        f"directory: {place}",
+        f"line_in_file: {place}/x, line: one, create: true, tags: [edit]",
+        f"file: {place}/gone, content: g, provides: gone",
+    ]
+    yaml(site, "site.yml", *nodes)
+    site("apply", "site.yml", "--yes", "--tags", "edit")
+    site("apply", "site.yml", "--yes")
+    nodes[2] = nodes[2].replace("line: one", "line: two")
+    nodes[3] = f"file: {place}/gone, absent: true, tags: [edit]"
+    yaml(site, "site.yml", *nodes)
+    site("apply", "site.yml", "--yes", "--tags", "edit")
+    assert not light_host.path(f"{place}/gone").exists() and "two" in light_host.read(f"{place}/x")
