@@ -7,7 +7,7 @@ from typing import Any, Unpack
 
 from statecfg import (
     AbsolutePath,
-    Action,
+    ActionSpec,
     Attrs,
     GroupName,
     HostNode,
@@ -121,17 +121,21 @@ def to_wire(node: Any, context: Any) -> Any:
 
 
 @user.check
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
     """Compare the host's user with the wanted one."""
     attrs = node.attrs
     name = attrs["name"]
     entry = world.entry("users", name)
     if attrs.get("absent"):
-        return users.removal(world, name, entry, bool(attrs.get("remove_home")))
+        return ActionSpec(users.removal(world, name, entry, bool(attrs.get("remove_home"))))
     for group in [attrs.get("group"), *(attrs.get("groups") or ())]:
         account(world, "groups", group, node, nodes)
     actions = [users.creation(world, attrs)] if entry is None else users.changes(world, attrs, entry)
-    return actions + users.password_actions(world, name, attrs.get("password_hash"))
+    left: list[str] = []
+    if entry is not None and attrs.get("uid") not in (None, entry["uid"]):
+        text = "files outside of %s that belong to UID %d keep this number; to find them: find / -xdev -uid %d"
+        left.append(text % (entry["home"], entry["uid"], entry["uid"]))
+    return ActionSpec(actions + users.password_actions(world, name, attrs.get("password_hash")), left=left)
 
 
 user.implemented_by(user_undo)

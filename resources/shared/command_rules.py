@@ -27,6 +27,9 @@ def check(attrs: records.Attrs) -> None:
     for name in ("shell", "unless", "onlyif", "undo"):
         if hasattr(attrs.get(name), "reveal"):
             raise PublicSecret('put it into `env`, and write "$NAME"', name)
+    for name in attrs.get("env") or ():
+        if not name or "=" in name or "\0" in name:
+            raise Wrong(f"{show(name)} is not the name of a variable", "write a name without `=`")
     _needs(attrs, "interpreter", "script")
     _needs(attrs, "retry_delay", "retries")
     check_effects(attrs.get("effects") or {})
