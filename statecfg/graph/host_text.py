@@ -74,9 +74,6 @@ class HostText(str):
             watch.parts.update(dict.fromkeys(made.parts))
         return made
 
-    def __str__(self) -> str:
-        return self
-
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Value) or not isinstance(other, str):
             return NotImplemented

@@ -56,6 +56,11 @@ def problems(node_type: str, attrs: Mapping[str, Any]) -> Iterator[tuple[str, st
             yield name, found, HELP.get(name, _SHELL if name == "argv" else _RULES)
 
 
+def is_code(node_type: str, attribute: str) -> bool:
+    """Return whether programs run or read as rules what an attribute of a node contains."""
+    return attribute in _EVERYWHERE or attribute in _OF_TYPES.get(node_type, ())
+
+
 def _harmful(value: Any) -> str:
     """Return a string of a host in an attribute, also in lists and maps; "" if there is none."""
     if isinstance(value, Mapping):

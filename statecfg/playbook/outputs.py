@@ -7,7 +7,7 @@ from typing import Any
 
 from pyrsistent import PVector
 
-from statecfg.graph import on_host, schema
+from statecfg.graph import host_text_rules, on_host, schema
 from statecfg.graph.layers import check
 from statecfg.graph.nodes import Node
 from statecfg.graph.opaque import Composed
@@ -205,7 +205,13 @@ def _accepts(node: Node, name: str, end: str) -> bool:
 
 
 def _refused(node: Node, name: str) -> Problem | None:
-    """Return a problem if statecfg must know an attribute before the run, to check or to convert it."""
+    """Return a problem if statecfg must know an attribute before the run, to check or to convert it.
+
+    The same holds for an attribute that programs run or read as rules: a value is text of the host.
+    """
+    if host_text_rules.is_code(node.type, name):
+        detail = f"`{name}` of {node.provides} contains a value of the host, and programs run it or read it as rules"
+        return problem("SC0426", detail, "pass the value in `env` or in a `file`", *node.positions)
     try:
         if _checked(node, name, "x1"):
             return None

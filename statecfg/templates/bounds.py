@@ -74,9 +74,10 @@ def made(value: Any) -> Any:
         if value.bit_length() > BITS:
             raise TooMuch("the template computes a number with more than 30,000 digits")
     elif isinstance(value, (str, bytes)):
-        budget = BUDGET.get()
-        budget.text(len(value))
-        budget.make(len(value))
+        if len(value) > 1000:
+            budget = BUDGET.get()
+            budget.text(len(value))
+            budget.make(len(value))
     elif isinstance(value, _HOLDERS):
         budget = BUDGET.get()
         budget.make(measure([value], budget)[1])
@@ -92,12 +93,14 @@ def prepared(name: str, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[
     """
     budget = BUDGET.get()
     budget.tick()
+    cost = _COSTS.get(name)
+    if cost is None and not named and all(type(one) is str and len(one) < 1000 for one in args):
+        return [*args], {}
     given = [_held(name, value, budget) for value in args]
     options = {key: _held(name, value, budget) for key, value in named.items()}
     items, text = measure([*given, *options.values()], budget)
     if any(isinstance(value, int) and value > SIZE for value in (*given, *options.values())) and name in _NUMBERS:
         raise TooMuch(f"`{name}` creates a value of more than {SIZE >> 20} MB")
-    cost = _COSTS.get(name)
     if cost is not None:
         budget.text(cost(given, options, items, text) or 0)
     return given, options

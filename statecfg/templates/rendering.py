@@ -24,6 +24,7 @@ from jinja2.runtime import Undefined as _Undefined
 from statecfg.facts import view
 from statecfg.facts.others import NamedHost
 from statecfg.graph import host_text
+from statecfg.graph.host_text import HostText
 from statecfg.graph.opaque import Value, mask_secrets, resolve_tokens
 from statecfg.problems import InvalidInput, Problem, clipped, inputs, problem
 from statecfg.problems.positions import SourceLocation
@@ -79,7 +80,7 @@ def render_text(text: str, variables: Mapping[str, Any], location: SourceLocatio
 
 
 def _as_text(value: Any) -> str:
-    return value.reveal() if isinstance(value, Value) else str(value)
+    return value.reveal() if isinstance(value, Value) else value if isinstance(value, HostText) else str(value)
 
 
 def render_file(
@@ -266,7 +267,7 @@ def _native(compiled: Compiled, variables: Mapping[str, Any]) -> Any:
     if isinstance(value, (Iterator, range)) or type(value) in (type({}.keys()), type({}.values()), type({}.items())):
         value = list(value)
     if isinstance(value, str):  # a host stays a host in variables, as in `db: "{{ hosts.db1 }}"`
-        return value if isinstance(value, NamedHost) else str(value)
+        return value if isinstance(value, (NamedHost, HostText)) else str(value)
     return view.plain(value)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jinja2 import nodes, runtime, visitor
+from jinja2.compiler import CodeGenerator
 from jinja2.exceptions import UndefinedError
 from jinja2.lexer import Lexer
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter
@@ -16,6 +17,7 @@ from jinja2.utils import missing
 from statecfg.facts import reading
 from statecfg.graph import host_text
 from statecfg.graph.host_items import HostItem
+from statecfg.graph.host_text import HostText
 from statecfg.graph.opaque import Secret, composed, derived, refuse_number, resolve_tokens, revealed
 from statecfg.graph.value import CHANGING, TELLING, Value
 from statecfg.problems import InvalidInput
@@ -119,6 +121,13 @@ class _Context(runtime.Context):
         return found
 
 
+class _Code(CodeGenerator):
+    """Writes the code of templates; what they print keeps the mark of a host's text."""
+
+    def _output_child_pre(self, node: Any, frame: Any, finalize: Any) -> None:
+        self.write(f"environment.printed({finalize.src or ''}")
+
+
 class Sandbox(ImmutableSandboxedEnvironment):
     """The environment of every template, file or scalar.
 
@@ -127,6 +136,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     """
 
     context_class = _Context
+    code_generator_class = _Code
     intercepted_binops = frozenset(("+", "*", "**", "%"))
 
     def __init__(self, loader: Any = None, style: str = "", settings: Mapping[str, Any] = NO_SETTINGS) -> None:
@@ -181,6 +191,11 @@ class Sandbox(ImmutableSandboxedEnvironment):
         text = "".join(found)
         return host_text.carried(text, found) if host_text.in_use() else text
 
+    @staticmethod
+    def printed(value: Any) -> str:
+        """Return the text of what a template prints."""
+        return value if isinstance(value, HostText) else str(value)
+
     def made(self, value: Any) -> Any:
         """Return a new list or map, unless it is too large."""
         return bounds.made(value)
@@ -189,7 +204,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         """Return the result of `a ~ b`: a `Value` if one of them is a `Value`."""
         budget = BUDGET.get()
         bounds.measure(parts, budget)
-        texts = [part if isinstance(part, Value) else str(part) for part in parts]
+        texts = [part if isinstance(part, (Value, HostText)) else str(part) for part in parts]
         size = sum(0 if isinstance(text, Value) and text.on_host else len(text) for text in texts)
         budget.text(size)
         budget.make(size)
@@ -235,7 +250,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
             bounds.measure([*args, *named.values()], BUDGET.get())
             if name == "format_map":
                 (named,), args = args, ()
-            return str(_carried(_Formatter(self).vformat(owner, args, named), (owner, *args, *named.values())))
+            text: str = _carried(_Formatter(self).vformat(owner, args, named), (owner, *args, *named.values()))
+            return text
 
         return formatted
 

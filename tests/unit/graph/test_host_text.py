@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,6 +69,8 @@ def test_the_mark_survives_python() -> None:
     for text in (name + "a", "a" + name, name.strip(), name[1:], f"echo {name}", f"echo {name}", "".join(["a", name])):
         assert harmful(text), text
     assert not harmful(f"echo {shlex.quote(name)}")
+    assert str(Path("/srv") / name) == f"/srv/{EVIL}"  # other code gets ordinary text
+    assert type(str(name)) is str
     assert type(told({"a": [EVIL]})["a"][0]) is HostText
     assert told(3) == 3
 

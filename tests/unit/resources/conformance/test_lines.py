@@ -7,13 +7,14 @@ playbook or the plan refuses it, or the host writes as many lines as without it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from statecfg.graph import host_text
 from statecfg.problems import InvalidInput
 from statecfg.remote.graph.model import Blob
 from tests.unit.resources.conformance.types import STATE_DIR, TYPES, actions, examples, prepared, type_of
@@ -64,9 +65,9 @@ def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 
 def extended(value: Any, place: tuple[Any, ...], end: str) -> Any:
-    """Return a value in which the text at a place has another end."""
+    """Return a value in which the text at a place has another end, which may be a fact."""
     if not place:
-        return value + end
+        return str(value) + end  # a fact keeps its mark
     first, *rest = place
     if rest == [None]:
         return {key + end if key == first else key: item for key, item in value.items()}
@@ -107,14 +108,17 @@ def breaks(texts: list[str]) -> dict[str, int]:
     return {end: sum(text.count(end) for text in texts) for end in "\n\r\0"}
 
 
-def check(case: Case, place: tuple[Any, ...], directories: Iterator[Path]) -> None:
-    """Compare what a node writes with and without ends of lines in one of its texts."""
+def check(case: Case, place: tuple[Any, ...], directories: Iterator[Path], given: Callable[[str], str]) -> None:
+    """Compare what a node writes with and without ends of lines in one of its texts.
+
+    :param given: returns the end as a playbook gets it
+    """
     node = case.data["node"]
     usual = written(case, extended(node, place, MARK), next(directories))
     usual = usual if usual is not None else written(case, node, next(directories))
     assert usual is not None
     for what, end in ENDS.items():
-        found = written(case, extended(node, place, end), next(directories))
+        found = written(case, extended(node, place, given(end)), next(directories))
         where = f"{case.place}: {what} in {place}: {found}"
         assert found is None or breaks(found) == breaks(usual), where
         if found is not None and what == "a last backslash" and place[0] == CONTINUED.get(type_of(case)):
@@ -122,7 +126,11 @@ def check(case: Case, place: tuple[Any, ...], directories: Iterator[Path]) -> No
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_no_text_ends_or_continues_a_line(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("source", ["a variable", "a fact of another host"])
+def test_no_text_ends_or_continues_a_line(
+    source: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: Callable[[str], str] = host_text.told if source == "a fact of another host" else str
     monkeypatch.setenv("STATECFG_STATE_DIR", STATE_DIR)
     directories = (tmp_path / str(number) for number in itertools.count())
     seen = set()
@@ -131,4 +139,39 @@ def test_no_text_ends_or_continues_a_line(name: str, tmp_path: Path, monkeypatch
             kind = tuple("#" if isinstance(part, int) else part for part in place)
             if kind not in seen and place[0] not in TEXTS.get(name, ()):
                 seen.add(kind)
-                check(case, place, directories)
+                with host_text.watching(host_text.Watch()):
+                    check(case, place, directories, given)
+
+
+CODE = "$(touch x); rm -rf / #'\","  # a substitution, ends of commands, a comment, quotes and a comma
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_no_fact_becomes_a_part_of_a_shell_script(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a shell would run in the actions of a node contains no fact that is not quoted."""
+    monkeypatch.setenv("STATECFG_STATE_DIR", STATE_DIR)
+    directories = (tmp_path / str(number) for number in itertools.count())
+    seen = set()
+    for case in examples(name):
+        for place in places(case.data["node"]):
+            kind = tuple("#" if isinstance(part, int) else part for part in place)
+            if kind in seen:
+                continue
+            seen.add(kind)
+            with host_text.watching(host_text.Watch()):
+                node = extended(case.data["node"], place, host_text.told(CODE))
+                try:
+                    plan = prepared(replace(case, data={**case.data, "node": node}), next(directories)).plan()
+                except InvalidInput:
+                    continue
+            scripts = [text for action in actions(plan) for text in in_shells(action.args)]
+            assert not any(CODE in text for text in scripts), f"{case.place}: {place}: {scripts}"
+
+
+def in_shells(args: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts in the arguments of an action that a shell runs: code after `-c`, and contents of scripts."""
+    for value in args.values():
+        if isinstance(value, (list, tuple)) and "-c" in value:
+            yield str(value[list(value).index("-c") + 1])
+        elif isinstance(value, Blob) and (value.data or b"").startswith((b"#!", b"[Service]")):
+            yield value.read().decode("utf-8", "replace")
