@@ -101,6 +101,9 @@ def check(node: HostNode, world: World) -> list[Action]:
     return [paths.chmod(path, 0o600)] if stat.mode != 0o600 else []
 
 
+generate.overwrites("the undo removes the value, also if others have changed it: only statecfg reads this file")
+
+
 @generate.undo
 def undo(node: HostNode, memory: Mapping[str, Any], world: World) -> list[Action]:
     """Remove the file."""

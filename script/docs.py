@@ -135,6 +135,8 @@ def node_type(name: str) -> str:
         expects = "" if field.type.expects == "anything" else cell(field.type.expects)
         rows.append((f"`{field.name}`", expects, default, cell(field.doc)))
     text, examples = prose(inspect.cleandoc(declared.__doc__ or ""))
+    if declared.overwriting:
+        text += f"\nThe undo overwrites changes of others: {declared.overwriting}.\n"
     return f"## {name}\n\n{text}\n" + table(("attribute", "value", "default", "meaning"), rows) + examples
 
 

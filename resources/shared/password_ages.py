@@ -11,7 +11,7 @@ from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records
+from statecfg.resources.shared import paths, records, undoing
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -94,11 +94,5 @@ def undo(node: HostNode, memory: PasswordAgeMemory, world: World) -> ActionSpec:
     was, present = memory["entry"], world.entry("password_aging", user)
     if was is None or present is None:
         return ActionSpec()
-    wanted = _wanted(node)
-    changed = {field: was[field] for field, value in wanted.items() if present[field] == value != was[field]}
-    left = [
-        f"{field} of the password of {user} is now {present[field]}: it stays"
-        for field, value in wanted.items()
-        if present[field] not in (value, was[field])
-    ]
+    changed, left = undoing.reverted(was, _wanted(node), present, lambda field: f"{field} of the password of {user}")
     return ActionSpec([age(user, changed)] if changed else [], left=left)

@@ -71,6 +71,7 @@ class NodeType(Generic[P]):
         self.__doc__ = doc
         self.methods: Dict[str, Callable[..., Any]] = {}
         self.outputs: Dict[str, Callable[..., Any]] = {}
+        self.overwriting = ""  # see `overwrites`
         self.written: Optional[Tuple[str, int]] = None  # file and line of a `node-type` form
 
     def __call__(self, *args: P.args, **attrs: P.kwargs) -> Any:
@@ -186,6 +187,10 @@ class NodeType(Generic[P]):
         """
         return self._register("undo", function)
 
+    def overwrites(self, reason: str) -> None:
+        """Declare that the undo overwrites what others have changed since. Plans and the reference show the reason."""
+        self.overwriting = reason
+
     def produces(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register a value that other nodes can use: `function(node, world[, said]) -> text or None`.
 
@@ -258,10 +263,7 @@ class NodeType(Generic[P]):
         return self._register("effect", function)
 
     def implemented_by(self, module: ModuleType) -> None:
-        """Register the functions of a module under their own names: check, blobs, guard, remember, learn and undo.
-
-        :param module: it has at least one of them
-        """
+        """Register the functions of a module under their own names: check, blobs, guard, remember, learn and undo."""
         for method in ("check", "blobs", "guard", "remember", "learn", "undo"):
             if hasattr(module, method):
                 self._register(method, getattr(module, method))

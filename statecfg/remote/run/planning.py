@@ -250,7 +250,8 @@ class Planner:
                     blob.secret = True
                 undo = node_type.run_undo(node, node.snapshot, self.machine, self.removals, self.managed)
                 spec = normalised(undo, node)
-                return ActionSpec(spec.steps, left=spec.left)  # removals run first anyway: no shutdown-first action
+                left = [*spec.left, *([node_type.overwriting] if spec.steps and node_type.overwriting else ())]
+                return ActionSpec(spec.steps, left=left)  # removals run first anyway: no shutdown-first action
             self.decided(node)
             triggers = self.current.removal_triggers.get(node.provides, ())
             if triggers or self.machine.removed:  # a check may read the removals that trigger its node
