@@ -21,6 +21,7 @@ def postgresql_grant(
     default_for: PublicLine | None = None,
     port: Port = 5432,
     absent: bool = False,
+    allow_override: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Grant privileges to a role of a PostgreSQL server on the host (see [postgresql_user](#postgresql_user)).
@@ -41,7 +42,9 @@ def postgresql_grant(
     :param default_for: a role that creates tables or sequences: the privileges are those on each one that it will
         create in the `schema`, or in any schema without it. They don't change existing ones
     :param port: the port of the server
-    :param absent: the role must not have these privileges
+    :param absent: the role must not have these privileges. The node fails if it still has them from `public` or from a
+        role to which it belongs
+    :param allow_override: with `absent`: accept that
 
     In YAML::
 

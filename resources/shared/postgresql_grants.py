@@ -33,7 +33,7 @@ PRIVILEGES = {
 }
 _WORDS = {"database": "DATABASE", "schema": "SCHEMA", "tables": "TABLE", "sequences": "SEQUENCE"}
 # Object type → the catalog with the objects, the column of their names, and their access list.
-_CATALOGS = {
+CATALOGS = {
     "database": ("pg_database", "datname", "coalesce(datacl, acldefault('d', datdba))"),
     "schema": ("pg_namespace", "nspname", "coalesce(nspacl, acldefault('n', nspowner))"),
     "tables": (
@@ -119,11 +119,8 @@ def _objects(attrs: records.Attrs) -> str:
     joined = f"LEFT JOIN LATERAL aclexplode(%s) a ON a.grantee = {grantee}"
     found = "SELECT %s AS object, %s FROM %s %s WHERE %s GROUP BY 1"
     if attrs.get("default_for") is None:
-        catalog, column, access = _CATALOGS[what]
-        names = named(attrs)
-        rules = [f"{column} IN ({', '.join(map(literal, names))})"] if names is not None else []
-        rules += [f"n.nspname = {literal(_schema(attrs))}"] if what in ("tables", "sequences") else []
-        return found % (column, words, catalog, joined % access, " AND ".join(rules))
+        catalog, column, access = CATALOGS[what]
+        return found % (column, words, catalog, joined % access, " AND ".join(rules(attrs, column)))
     letter, namespace, built_in = _DEFAULTS[what][0], "0", f"acldefault('{_DEFAULTS[what][0].lower()}', r.oid)"
     if _schema(attrs):  # privileges in a schema are only added to those in all schemas
         namespace = f"(SELECT oid FROM pg_namespace WHERE nspname = {literal(_schema(attrs))})"  # noqa: S608  # quoted
@@ -132,6 +129,17 @@ def _objects(attrs: records.Attrs) -> str:
     catalog = f"pg_roles r LEFT JOIN pg_default_acl d ON {on}"
     access = f"coalesce(d.defaclacl, {built_in})"
     return found % ("rolname", words, catalog, joined % access, f"rolname = {literal(attrs['default_for'])}")
+
+
+def rules(attrs: records.Attrs, column: str) -> list[str]:
+    """Return the conditions for the objects of a node.
+
+    :param column: the column with their names
+    """
+    names = named(attrs)
+    found = [f"{column} IN ({', '.join(map(literal, names))})"] if names is not None else []
+    inside = object_type(attrs) in ("tables", "sequences")
+    return [*found, f"n.nspname = {literal(_schema(attrs))}"] if inside else found
 
 
 def _schema(attrs: records.Attrs) -> str:
@@ -200,6 +208,9 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         postgresql.require(world, "role", attrs["default_for"], port)
     now, wanted = held(attrs, world, user), privileges(attrs)
     if attrs.get("absent"):
+        from statecfg.resources.shared import postgresql_effect  # it imports this module
+
+        postgresql_effect.refuse_elsewhere(node, world, user)
         surplus = _both(now, wanted)
         return [action(attrs, user, {}, surplus)] if surplus else []
     for each in named(attrs) or ():

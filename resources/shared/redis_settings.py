@@ -135,13 +135,26 @@ def text(value: object) -> str:
     return str(value)
 
 
+# Settings that are one word of a list, in upper or lower case.
+WORDS = ("appendfsync", "loglevel", "maxmemory-policy", "sanitize-dump-payload", "syslog-facility")
+
+
 def same(name: str, now: str, wanted: str) -> bool:
-    """Return whether a running value is the wanted one. The server shows sizes in bytes."""
+    """Return whether a running value is the wanted one. The server shows sizes in bytes, and flags in its own order."""
     if name in PASSWORDS:
         return now == wanted
+    if name == "notify-keyspace-events":
+        return _events(now) == _events(wanted)
+    if name in WORDS and now.lower() == wanted.lower():
+        return True
     if _number(wanted) is not None and _number(now) == _number(wanted):
         return True
     return now.split() == wanted.split() or (wanted.lower() in ("yes", "no") and now == wanted.lower())
+
+
+def _events(flags: str) -> set[str]:
+    """Return the single flags of `notify-keyspace-events`, where `A` means most of them. Source: redis.conf."""
+    return {each for flag in flags for each in ("g$lshzxetd" if flag == "A" else flag)}
 
 
 def _number(value: str) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from statecfg.remote.graph.model import CheckError, HostNode, Unknown
 from statecfg.remote.graph.ops import op
@@ -13,6 +13,7 @@ from statecfg.resources.shared import systemd
 from statecfg.resources.shared.unit_states import ServiceState
 
 ON = ("enabled", "enabled-runtime")
+STARTERS = ("socket", "timer", "path")  # units of these kinds start the service of the same name
 RULES = ("WantedBy", "RequiredBy", "UpheldBy", "Alias")
 GENERATORS = tuple(f"/run/systemd/generator{kind}" for kind in (".early", "", ".late"))
 
@@ -155,7 +156,11 @@ def refuse_started(world: World, state: ServiceState, nodes: Mapping[str, HostNo
 
     :raises CheckError: if one does and no node stops it
     """
-    left = [name for name in systemd.listening(world, state) if not _stopped(name, nodes)]
+    left = [name for name in systemd.listening(world, state) if not _wanted(name, nodes, False)]
+    stem = state.name.rpartition(".")[0]
+    left += [
+        name for name in (f"{stem}.{kind}" for kind in STARTERS) if name not in left and _wanted(name, nodes, True)
+    ]
     if left:
         names = ", ".join(left)
         text = "%s %s: declare %s with running: false, too; masked: true prevents every start of %s"
@@ -163,10 +168,11 @@ def refuse_started(world: World, state: ServiceState, nodes: Mapping[str, HostNo
         raise CheckError(text % (names, how, names, state.name))
 
 
-def _stopped(name: str, nodes: Mapping[str, HostNode]) -> bool:
-    services: Sequence[HostNode] = [node for node in nodes.values() if node.type == "service"]
+def _wanted(name: str, nodes: Mapping[str, HostNode], running: bool) -> bool:
+    """Return whether a node wants a unit to run, or not to run."""
+    services = (node for node in nodes.values() if node.type == "service")
     return any(
-        systemd.unit_name(node.attrs["name"]) == name and (node.attrs.get("running") is False) for node in services
+        systemd.unit_name(node.attrs["name"]) == name and node.attrs.get("running") is running for node in services
     )
 
 

@@ -192,3 +192,26 @@ def test_a_role_gets_privileges_on_tables_that_others_create_later(site: Site, s
     assert clusters.sql(host, PORT, "SELECT count(*) FROM pg_default_acl") == "0"
     for statement in ("DROP SCHEMA app CASCADE", "DROP ROLE maker", "DROP ROLE viewer"):
         clusters.sql(host, PORT, statement)
+
+
+def test_privileges_from_elsewhere_are_not_overlooked(site: Site, service: str) -> None:
+    """A role also has what all roles have, and what the roles have to which it belongs."""
+    host = site.host
+    host.run(["systemctl", "start", service])
+    clusters.sql(host, PORT, "CREATE ROLE team; CREATE ROLE bob LOGIN IN ROLE team")
+    clusters.sql(host, PORT, "CREATE DATABASE private")
+    clusters.sql(host, PORT, "GRANT CREATE ON DATABASE private TO team, bob")
+    node = f"  - postgresql_grant: bob\n    role: bob\n    database: private\n    port: {PORT}\n    absent: true\n"
+    for word, source in (("CREATE", "from the role team, to which it belongs"), ("CONNECT", "from all roles (public)")):
+        found = nodes(site.report("plan", f"{node}    privileges: [{word}]\n", code=1))["postgresql_grant:bob"]
+        assert f"bob still has {word} on private {source}" in found["reason"]
+    site.come_true(f"{node}    privileges: [CREATE]\n    allow_override: true\n")
+    clusters.sql(host, PORT, "REVOKE CREATE ON DATABASE private FROM team")
+    assert {one["outcome"] for one in nodes(site.report("plan", f"{node}    privileges: [CREATE]\n")).values()} == {
+        "unchanged"
+    }
+    password = f'  - postgresql_user: bob\n    port: {PORT}\n    password: "{{{{ word }}}}"\n'
+    assert "1 to change" in site.say("plan", password).out
+    site.clean()
+    clusters.sql(host, PORT, "DROP DATABASE private")
+    clusters.sql(host, PORT, "DROP ROLE bob, team")
