@@ -10,7 +10,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import postgresql, records, sql_answers
+from statecfg.resources.shared import postgresql, postgresql_effect, records, sql_answers
 from statecfg.resources.shared.postgresql import key, literal, name
 
 if TYPE_CHECKING:
@@ -208,9 +208,9 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         postgresql.require(world, "role", attrs["default_for"], port)
     now, wanted = held(attrs, world, user), privileges(attrs)
     if attrs.get("absent"):
-        from statecfg.resources.shared import postgresql_effect  # it imports this module
-
-        postgresql_effect.refuse_elsewhere(node, world, user)
+        objects = CATALOGS[object_type(attrs)]
+        sql = postgresql_effect.query(attrs["role"], objects, rules(attrs, objects[1]))
+        postgresql_effect.refuse_elsewhere(node, world, user, wanted, sql)
         surplus = _both(now, wanted)
         return [action(attrs, user, {}, surplus)] if surplus else []
     for each in named(attrs) or ():
