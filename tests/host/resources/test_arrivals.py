@@ -106,7 +106,12 @@ def test_a_download_has_one_deadline(serve: Any, answer: Any) -> None:
     port = serve(answer)
     said, seconds = fetched(port, "https" if answer is handshake else "http")
     assert "not complete after 1 seconds" in said and seconds < FAR
-    assert not [thread for thread in threading.enumerate() if "fill" in thread.name and stays(thread)]
+    assert not lasting()
+
+
+def lasting() -> list[threading.Thread]:
+    """Return the threads of downloads that do not end."""
+    return [thread for thread in threading.enumerate() if "(fill)" in thread.name and stays(thread)]
 
 
 def stays(thread: threading.Thread) -> bool:
@@ -121,3 +126,4 @@ def test_a_stopped_run_ends_a_download(serve: Any, answer: Any, monkeypatch: pyt
     timer.start()
     said, seconds = fetched(port, timeout=600.0)
     assert "the run was interrupted" in said and seconds < FAR
+    assert not lasting()
