@@ -65,6 +65,7 @@ class Download(Blob):
                     count += len(piece)
                     yield piece
         except OSError as problem:
+            getattr(problem, "close", str)()  # the answer of an HTTPError is still open
             raise LookupError(f"{self.url}: {_reason(problem)}") from None
         except InvalidURL:  # its text quotes a part of the URL, which may be a part of a secret
             raise LookupError("the URL is not valid") from None
