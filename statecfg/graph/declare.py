@@ -94,7 +94,7 @@ class _Declaration:
         conditions = recording.conditions()
         if conditions:
             options["when_host"] = pvector((*conditions, *options.get("when_host", ())))
-        attributes = self._checked(values)
+        attributes = self._checked(values, options)
         if host_items.OPTION in options and not self.problems and not self.broken:
             from statecfg.graph import host_item_rules  # few definitions need it
 
@@ -280,7 +280,7 @@ class _Declaration:
             self.wrong(code, f"`{option}` of {self.name} contains {error}", error.help, option)
             del options[option]
 
-    def _checked(self, values: dict[str, Any]) -> PMap[str, Any]:
+    def _checked(self, values: dict[str, Any], options: Mapping[str, Any]) -> PMap[str, Any]:
         node_schema = self.schema
         kept: dict[str, Any] = {"type": node_schema.node_type.name}
         for name, value in values.items():
@@ -314,7 +314,7 @@ class _Declaration:
         if was_read():
             from statecfg.graph import host_text_rules  # only definitions that read facts need it
 
-            for name, detail, help in host_text_rules.problems(kept["type"], kept):
+            for name, detail, help in host_text_rules.problems(kept["type"], {**kept, **options}):
                 self.wrong(host_text_rules.CODE, f"{self.name}: {detail}", help, name)
         return Attributes(kept)
 

@@ -44,7 +44,10 @@ def problems(node_type: str, attrs: Mapping[str, Any]) -> Iterator[tuple[str, st
     """
     rules = _OF_TYPES.get(node_type, frozenset())
     for name, value in attrs.items():
-        if isinstance(value, (list, tuple, PVector)) and name not in rules and name != "interpreter":
+        if name in ("when_host", "for_each_host"):
+            found = next((text for argv in _commands(value) for text in _in_arguments(argv)), "")
+            found = found.replace("`argv`", f"a command of `{name}`")
+        elif isinstance(value, (list, tuple, PVector)) and name not in rules and name != "interpreter":
             program = attrs.get("pathname") or attrs.get("entrypoint")
             argv = [program, *value] if isinstance(program, str) and name in ("args", "command") else [*value]
             command = name in ("argv", "args", "command", "unless", "onlyif", "undo", "validate")
@@ -54,6 +57,19 @@ def problems(node_type: str, attrs: Mapping[str, Any]) -> Iterator[tuple[str, st
             found = found and f"{show(found)} in `{name}`, which a program runs or reads as rules"
         if found:
             yield name, found, HELP.get(name, _SHELL if name == "argv" else _RULES)
+
+
+def _commands(value: Any) -> Iterator[Sequence[str]]:
+    """Yield the commands in the conditions or the list of a node."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key == "command" and isinstance(inner, (list, tuple, PVector)):
+                yield [*inner]
+            else:
+                yield from _commands(inner)
+    elif isinstance(value, (list, tuple, PVector)):
+        for inner in value:
+            yield from _commands(inner)
 
 
 def is_code(node_type: str, attribute: str) -> bool:

@@ -131,5 +131,16 @@ def test_an_argument_that_would_be_an_option_is_refused() -> None:
     assert "`--`" in refused("command", "a", argv=["rm", told("-rf")], always=True)
 
 
+@each("command", ["test -e {}", ["sh", "-c", "test -e {}"], ["{}", "x"]])
+def test_text_of_a_host_is_refused_in_commands_of_conditions(command):
+    filled = [
+        part.replace("{}", "") + told(EVIL) if "{}" in part else part
+        for part in [command] * isinstance(command, str) or command
+    ]
+    condition = {"command": filled[0] if isinstance(command, str) else filled, "read_only": True, "reads": ["/a"]}
+    assert "when_host" in refused("file", "/a", content="x", when_host=condition)
+    assert "when_host" in refused("file", "/a", content="x", when_host={"not": condition})
+
+
 def test_harmless_text_is_no_program() -> None:
     assert "as the program" in refused("command", "a", argv=[told("/tmp/x")], always=True)
