@@ -93,6 +93,33 @@ def remove(name: str, parent: int, recursive: bool) -> None:
     files.remove(name, parent, recursive)
 
 
+def keep(parent: int, name: str, kept: str) -> None:
+    """Keep the old file under another name; copy a mounted file, because it can't have a second name.
+
+    :raises OSError: if that fails
+    """
+    try:
+        files.keep(parent, name, kept)
+        return
+    except OSError as problem:
+        if problem.errno != errno.EXDEV:
+            raise
+    temporary = files.temporary_name()
+    source = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=parent)
+    try:
+        target = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=parent)
+        try:
+            _overwrite(source, target)
+        finally:
+            os.close(target)
+        os.rename(temporary, kept, src_dir_fd=parent, dst_dir_fd=parent)
+    except OSError:
+        files.unlink(temporary, parent)
+        raise
+    finally:
+        os.close(source)
+
+
 def install(temporary: str, name: str, parent: int) -> None:
     """Give a complete file its name in a directory. If a file is mounted there, write into that file.
 

@@ -204,7 +204,7 @@ class Planned(Overlay):
         if validate is not None and before != blob:
             from statecfg.remote.machine.trial import content_refusal
 
-            refused = content_refusal(self, validate, real_path, blob)
+            refused = content_refusal(self, validate, real_path, blob, new)
             if refused is not None:
                 return refused
         self._put(real_path, new, blob)

@@ -214,7 +214,7 @@ class RealMachine(Machine):
                 return error(files.OVERTAKEN % path)
             intact = False
             if backup and old_info is not None:
-                files.keep(parent, name, name + backup)
+                mount_points.keep(parent, name, name + backup)
             mount_points.install(temporary, name, parent)
             temporary = ""
             sync_directory(parent)

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
         root: bool
         notes: List[str]
 
-        def apparent(self, path: str) -> Optional[Stat]:
-            """Return what is at a path."""
-
 
 TIMEOUT = 60.0  # seconds, as in an apply
 LARGEST = 64 << 20  # bytes of planned files that a validator gets
@@ -157,19 +154,18 @@ except OSError as problem:
 """
 
 
-def content_refusal(machine: Simulated, argv: Sequence[str], path: str, blob: Blob) -> Optional[Result]:
+def content_refusal(machine: Simulated, argv: Sequence[str], path: str, blob: Blob, stat: Stat) -> Optional[Result]:
     """Let a validator check new content; return an error if it refuses it.
 
     :param argv: the validator; statecfg replaces `{}` by the path of a file with the content
     :param path: the canonical path of this file
+    :param stat: its mode, owner and group
     """
     if blob.origin:
         machine.notes.append(f"{argv[0]} checks the content in the apply: it is not known yet")
         return None
     trial = f"{os.path.dirname(path).rstrip('/')}/.statecfg-trial-{os.getpid()}"
-    known = machine.apparent(path)
-    entry = Entry(known.copy() if known is not None else Stat("file", 0o600, "root", "root"), 0, blob)
-    said = refusal(machine, [word.replace("{}", trial) for word in argv], {trial: entry})
+    said = refusal(machine, [word.replace("{}", trial) for word in argv], {trial: Entry(stat, 0, blob)})
     if said is None:
         return None
     text = HIDDEN if blob.hides() else said.replace(trial, path)

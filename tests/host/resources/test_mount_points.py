@@ -52,6 +52,12 @@ def test_a_mounted_file_is_written_in_place_and_restored(site: Site, light_host:
     assert light_host.read("/srv/m/source") == "old\n"
 
 
+def test_a_mounted_file_is_kept_as_a_copy(site: Site, light_host: Host) -> None:
+    report(site, "apply", '{file: /srv/m/bound, content: "new\\n", backup: .old}')
+    assert light_host.read("/srv/m/source") == "new\n"
+    assert light_host.read("/srv/m/bound.old") == "old\n"
+
+
 @pytest.mark.parametrize(
     ("node", "why"),
     [

@@ -72,6 +72,21 @@ def test_right_content_passes_and_the_validator_leaves_nothing_in_a_plan(site: S
     assert light_host.read("/var/log/checker.log").count("\n") == 1
 
 
+def test_a_validator_sees_mode_and_owner_of_the_new_file(site: Site, light_host: Host) -> None:
+    """visudo and ssh refuse files with other modes."""
+    program = "#!/bin/sh\ntest \"$(stat -c '%U %a' \"$1\")\" = 'root 440'\n"
+    light_host.write("/usr/local/bin/strict", program, 0o755)
+    text = "{file: /etc/checker/a.conf, content: text, mode: '%s', validate: [strict, '{}']}"
+    write(site, text % "0440")
+    assert "reason" not in node_of(site, 0)
+    write(site, text % "0644")
+    assert "strict rejects the new content" in node_of(site, 1)["reason"]
+
+
+def node_of(site: Site, code: int) -> dict[str, Any]:
+    return node(site.report("plan", "site.yml", code=code), "a.conf")
+
+
 def test_a_validator_sees_the_planned_files(site: Site, light_host: Host) -> None:
     """It sees a new file next to the content, a removed file, and a file behind a planned link."""
     light_host.write("/etc/checker/stop", "")
