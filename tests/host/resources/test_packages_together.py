@@ -229,7 +229,7 @@ def test_the_plan_fails_for_conflicting_packages(site: Site, requires: str) -> N
     done = site.report("apply", playbook, "--yes", code=1)
     (other,) = (node for name, node in done.items() if name != failed[0]["name"])
     assert other["outcome"] == "skipped"
-    assert other["reason"] == f"not started: {failed[0]['name']} can't be applied"
+    assert other["reason"] == "not started: its plan fails"
     assert site.packages() == before
 
 
@@ -243,7 +243,7 @@ def test_the_plan_lists_dependencies_of_packages_in_later_layers(site: Site) -> 
     )
     planned = site.report("plan", playbook)
     assert {node["outcome"] for node in planned.values()} == {"changed"}
-    assert not any(node.get("known_after") for node in planned.values())
+    assert not planned["package:db-server"].get("known_after")  # the file may be a link of the package
     comes = [change["object"] for change in planned["package:db-server"]["changes"]]
     assert comes == ["package db-core", "package db-server"]
     done = site.report("apply", playbook, "--yes")
@@ -273,7 +273,7 @@ def test_a_file_node_never_replaces_a_link_of_a_package(site: Site) -> None:
     )
     assert site.report("plan", playbook)["file:/etc/linked.conf"]["outcome"] == "changed"
     done = site.report("apply", playbook, "--yes", code=1)["file:/etc/linked.conf"]
-    assert "/etc/linked.conf is a link to /etc/hosts, not a file: this run created it" in done["reason"]
+    assert "/etc/linked.conf is a link to /etc/hosts, not a file; follow: true" in done["reason"]
     assert site.host.run(["readlink", "/etc/linked.conf"]).stdout == "/etc/hosts\n"
     assert (
         "is a link to /etc/hosts, not a file"
