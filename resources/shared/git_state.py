@@ -181,6 +181,20 @@ class Checkout:
         entries = self.status("--untracked-files=normal", "--ignored=traditional")
         return [entry[2:] for entry in entries if entry.startswith(("? ", "! "))]
 
+    def overlooked(self) -> list[str]:
+        """Return the changed files that `git status` leaves out, as `git update-index` told it."""
+        entries = self.ask("ls-files", "-v", "-z").text.split("\0")
+        marked = [entry[2:] for entry in entries if entry[:1].islower() or entry.startswith("S ")]
+        stats = {name: self.world.apparent(posixpath.join(self.path, name)) for name in marked}
+        names = [name for name, stat in stats.items() if stat is not None and stat.file_type == "file"][:MOST_REFS]
+        if not names:
+            return []
+        recorded = [
+            entry.split()[1] for entry in self.ask("ls-files", "-s", "-z", "--", *names).text.split("\0") if entry
+        ]
+        present = self.ask("hash-object", "--", *names).text.split()
+        return [name for name, was, now in zip(names, recorded, present) if was != now]
+
     def in_the_way(self, attrs: records.Attrs, commit: str) -> list[str]:
         """Return the untracked and ignored files that checking a commit out would overwrite, as far as git can tell.
 
@@ -252,7 +266,7 @@ class Checkout:
 
     def work(self, ssh_key: str | None = None) -> str:
         """Return all work in the checkout that exists nowhere else, in words; "" for none. A removal would lose it."""
-        files = [*self.changes, *self.extras()]
+        files = [*self.changes, *self.overlooked(), *self.extras()]
         commits = self._own_commits(ssh_key) if self.is_whole() else self.loose()
         recorded: list[str] = []
         modules: list[str] = []
@@ -260,7 +274,7 @@ class Checkout:
             recorded += [commit] if sign in "- " else []
             if sign != "-":
                 inside = Checkout(posixpath.join(self.path, name), self.world, self._options.get("user"))
-                files += [f"{name}/{each}" for each in (*inside.changes, *inside.extras())]
+                files += [f"{name}/{each}" for each in (*inside.changes, *inside.overlooked(), *inside.extras())]
                 modules += [inside.path + "/.git"] if inside.is_whole() else []
         for directory in (*modules, *git_directories(self.world, self.path + "/.git/modules")):
             where, which = [f"--git-dir={directory}"], ["--ignore-missing", "--all", "HEAD"]

@@ -85,7 +85,7 @@ def test_an_update_keeps_commits_that_only_head_has(site: Site, repository: Repo
     assert site.read("shop/f") == "two\n" and git(site, "rev-parse", "kept") == own
 
 
-@pytest.mark.parametrize("kind", ["commit", "branch", "tag", "stash", "worktree", "ignored"])
+@pytest.mark.parametrize("kind", ["commit", "branch", "tag", "stash", "worktree", "ignored", "overlooked"])
 def test_a_removal_keeps_work_that_exists_nowhere_else(site: Site, repository: Repository, kind: str) -> None:
     repository.commit("one")
     repository.git("tag", "v1")
@@ -98,6 +98,8 @@ def test_a_removal_keeps_work_that_exists_nowhere_else(site: Site, repository: R
         git(site, "checkout", "f")
     elif kind == "stash":
         git(site, "stash")
+    elif kind == "overlooked":
+        git(site, "update-index", "--skip-worktree", "f")
     else:
         git(site, "commit", "--quiet", "-a", "-m", "mine")
     if kind in ("branch", "tag"):
@@ -108,6 +110,7 @@ def test_a_removal_keeps_work_that_exists_nowhere_else(site: Site, repository: R
         git(site, "checkout", "--quiet", "--detach", "HEAD~")
     named = {"commit": "1 commit of HEAD", "stash": "1 stash", "worktree": f"the worktree {site.place}/other"}
     named |= {"branch": "1 commit of mine", "tag": "1 commit of tags/mine", "ignored": "new files (secret)"}
+    named["overlooked"] = "new files (f)"
     removed = site.say("destroy")
     assert named[kind] in removed.out and "it stays" in removed.out, removed.out
     assert site.exists("shop/.git")
