@@ -209,13 +209,19 @@ def _warn(events: Bus | Preview) -> None:
         click.echo(f"warning: {position}{warning.detail}", err=True)
 
 
+def file_of(work: Work) -> str:
+    """Return the playbook's file, relative to the project; "" without a playbook."""
+    if work.jobs:
+        return work.jobs[0].playbook
+    return work.project.relative(work.playbook) if work.playbook is not None else ""
+
+
 def complete(report: Report, work: Work, events: Bus | Preview | Later | None) -> Report:
     """Add to a report the hooks that were or would be called, and the hosts that the playbook no longer names."""
     from statecfg.run import hook_failure as failure
 
     whole = failure.complete(report, work.failed, events)
-    if not whole["playbook"] and work.playbook is not None:  # hooks failed for all hosts
-        whole["playbook"] = work.project.relative(work.playbook)
+    whole["playbook"] = whole["playbook"] or file_of(work)  # hooks may have failed for all hosts
     if events is not None and report["mode"] in (Mode.PLAN, Mode.APPLY) and work.playbook is not None:
         left: list[Any] = [
             host for host in events.left_hosts(work, whole["hosts"]) if host["host"] not in whole["hosts"]

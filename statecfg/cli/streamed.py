@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from statecfg.cli import lifecycle
 from statecfg.remote.graph.names import HostStatus
 from statecfg.run import hook_failure
 from statecfg.run.report_model import make_report
@@ -50,7 +51,7 @@ class Streamed:
         self._begin(list(self._later))
 
     def _begin(self, streams: Sequence[HostStream]) -> None:
-        playbook = self._work.jobs[0].playbook if self._work.jobs else ""
+        playbook = lifecycle.file_of(self._work)
         names = [job.host.name for job in self._work.jobs]
         empty = make_report(self._options.run, self._options.mode, playbook, {})
         for stream in streams:

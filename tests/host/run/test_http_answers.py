@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -144,3 +146,13 @@ def test_without_a_last_answer_nothing_is_pruned(site: Site, host: Host, adding:
         adding.watched.errors = []
         site.one("apply", "--prune")
         assert host.read("/srv/site-added") == "added" and not host.path("/srv/site-b").exists()
+
+
+def test_a_run_that_fails_in_a_hook_is_stored_with_its_playbook(site: Site, adding: Adding) -> None:
+    site.files(a="1")
+    adding.watched.errors = [HookError("never", permanent=True)]
+    with adding.watched.service.serving() as url:
+        site.http(url)
+        assert site.run("apply", "site.yml", "--yes", "--json", code=1).json()["playbook"] == "site.yml"
+    with contextlib.closing(sqlite3.connect(site.root / "store.db")) as database:
+        assert database.execute("SELECT playbook FROM run").fetchall() == [("site.yml",)]
