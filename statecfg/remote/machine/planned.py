@@ -68,7 +68,7 @@ class Planned(Overlay):
 
     def open(self, path: str) -> IO[bytes]:
         real_path, blob = self._planned_content(path)
-        return Overlay.open(self, path) if blob is not None else self.base.open(real_path)  # type: ignore[no-any-return]
+        return Overlay.open(self, path) if blob is not None else self.base.open(real_path)
 
     def _tick(self) -> int:
         self.clock += 1
