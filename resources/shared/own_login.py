@@ -16,6 +16,7 @@ from statecfg.remote.graph.names import Outcome
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.machine.world import World
+from statecfg.remote.run.login_guard import is_sshd
 from statecfg.remote.run.plan import Plan, Step
 from statecfg.remote.wire.channel import Channel
 from statecfg.resources.shared import (
@@ -186,7 +187,14 @@ class OwnLogin:
         def record() -> Callable[[], list[str]]:
             return _recorded(machine, [*ACCOUNTS, *SUDO, *places["modes"][1:]])
 
-        watched = firewall_guard.Watched((), record, what=f"the login of {self.user}", concerns=concerns)
+        # Until its restart, sshd may combine former settings with new groups: then only the end of the run counts.
+        restarts = any(step.acts and is_sshd(step.node) for step in (*plan.steps.values(), *plan.removal_steps()))
+
+        def quiet(node: HostNode) -> bool:
+            return restarts
+
+        what = f"the login of {self.user}"
+        watched = firewall_guard.Watched((), record, what=what, concerns=concerns, quiet=quiet)
         return firewall_guard.ChangeGuard(channel, True, warnings, watched)
 
 
