@@ -172,14 +172,16 @@ def _public(node: Node, name: str) -> str | None:
 
 
 def _refused_ends(node: Node, name: str, value: Output) -> str:
-    r"""Return what a value must not contain: line breaks, and `\` if its end must not be one.
+    r"""Return what a value must not contain: line breaks, `\` if its end must not be one, `$` for everything but
+    harmless letters, because programs run the attribute or read it as rules.
 
     :param name: an attribute of the packed node, which `to_wire` may have made of others
     """
     declared = (
         [name] if name in node.attrs else [key for key, item in node.attrs.items() if value in on_host.found(item)]
     )
-    return "".join(end for end in _ENDS if not all(_accepts(node, each, end) for each in declared))
+    found = "".join(end for end in _ENDS if not all(_accepts(node, each, end) for each in declared))
+    return found + ("$" if host_text_rules.is_code(node.type, name) else "")
 
 
 def _accepts(node: Node, name: str, end: str) -> bool:
@@ -205,13 +207,7 @@ def _accepts(node: Node, name: str, end: str) -> bool:
 
 
 def _refused(node: Node, name: str) -> Problem | None:
-    """Return a problem if statecfg must know an attribute before the run, to check or to convert it.
-
-    The same holds for an attribute that programs run or read as rules: a value is text of the host.
-    """
-    if host_text_rules.is_code(node.type, name):
-        detail = f"`{name}` of {node.provides} contains a value of the host, and programs run it or read it as rules"
-        return problem("SC0426", detail, "pass the value in `env` or in a `file`", *node.positions)
+    """Return a problem if statecfg must know an attribute before the run, to check or to convert it."""
     try:
         if _checked(node, name, "x1"):
             return None

@@ -16,6 +16,7 @@ from statecfg.remote.machine.world import World
 from statecfg.remote.run.plan import Plan
 
 LARGEST = 65536  # characters of a value
+HARMLESS = r"(?:[A-Za-z0-9_./:@+,=][A-Za-z0-9_./:@+,=~-]*)?\Z"
 SHORTEST = 4  # characters of a secret value; shorter ones can't be masked
 
 
@@ -40,7 +41,9 @@ def fill(
         value = values[reference] = value_of(nodes[source], function, plan, world, what)
         if len(value) > LARGEST or "\0" in value:
             raise CheckError(f"{what} can't be used: it has more than {LARGEST} characters or contains a NUL")
-        if any(end in value for end in refused if end != "\\"):
+        if "$" in refused and not re.match(HARMLESS, value):
+            raise CheckError(f"{what} can't be used in a unit or a rule: it has other characters than _./:@+,=~-")
+        if any(end in value for end in refused if end in "\n\r"):
             raise CheckError(f"{what} can't be used here: it has several lines")
         if "\\" in refused and value.endswith("\\"):
             raise CheckError(f"{what} can't be used here: it ends with a backslash")

@@ -86,16 +86,13 @@ def test_hosts_refuse_values_that_would_end_a_line_of_a_file() -> None:
     assert refused == {"cron:a": "\n\r", "ini_key:/b": "\n\r\\", "file:/c": ""}
 
 
-def test_a_value_is_no_rule_and_no_part_of_a_unit(tmp_path: Path) -> None:
+def test_only_harmless_values_become_a_part_of_a_unit(tmp_path: Path) -> None:
     (tmp_path / "t.j2").write_text("{{ output('command:version', 'stdout') }}")
     template = str(tmp_path / "t.j2")
-    for node in (
-        resources.systemd_unit("a.service", template=template),
-        resources.quadlet("a.container", template=template),
-    ):
-        with pytest.raises(InvalidInput) as caught:
-            compiled(version(), node, base=tmp_path)
-        assert [found.code for found in caught.value.problems] == ["SC0426"]
+    for node in (resources.systemd_unit("a", template=template), resources.quadlet("a.container", template=template)):
+        layers = compiled(version(), node, base=tmp_path).layers
+        (inserts,) = (one["options"]["inserts"] for layer in layers for one in layer if one["type"] != "command")
+        assert next(iter(inserts.values()))[2].endswith("$")
 
 
 def test_value_is_secret_if_its_source_uses_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:

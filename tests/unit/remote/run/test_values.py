@@ -89,6 +89,7 @@ def test_digest_is_known_in_the_plan() -> None:
         ("a\nb", "\n\r", "several lines"),
         ("a\rb", "\n\r", "several lines"),
         ("a\\", "\n\r\\", "ends with a backslash"),
+        ("$(id)", "$", "can't be used in a unit or a rule"),
         ("a\0b", "", "contains a NUL"),
         ("a" * 65537, "", "more than 65536 characters"),
     ],
