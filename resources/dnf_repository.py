@@ -34,6 +34,8 @@ def dnf_repository(
 
     If the file changes, or if dnf has no lists of the repository yet, statecfg fetches the lists of this repository. A
     key is written to /etc/pki/rpm-gpg, and rpm imports it. Packages automatically require the repository.
+    If dnf does not accept the file, statecfg restores the former one. The plan fails if another file, which dnf reads
+    first, defines the repository differently.
 
     Undo: statecfg restores the files that had these names before, or removes the repository, and rpm forgets the key if
     the node imported it. Packages that came from the repository stay, unless their own nodes leave the definition. A

@@ -27,7 +27,8 @@ def nftables(
     ``nft`` checks the rules before anything changes, also in plans. statecfg compares the running table with the one
     that the file makes, so a rule that was added by hand is a difference; counters, and elements that the rules
     themselves add to a set, are not. The kernel replaces the table in one step. The main configuration must include the
-    directory, and the `service` ``nftables`` loads it at boot. Name interfaces with ``iifname`` and ``oifname``.
+    directory, and the `service` ``nftables`` loads it at boot. If ``nft`` refuses the main configuration because of the
+    new file, statecfg restores the former file. Name interfaces with ``iifname`` and ``oifname``.
 
     After a change, statecfg tries a new login, and restores the former table if it fails.
 

@@ -26,7 +26,8 @@ def pacman_repository(
 
     pacman.conf includes this file with a line at its end, so pacman prefers the repositories that were there before. If
     something changes, or if pacman has no lists of the repository yet, statecfg fetches the lists of all repositories.
-    Packages automatically require the repository.
+    Packages automatically require the repository. If pacman does not accept its configuration then, statecfg restores
+    the former one. The plan fails if another file defines the repository, because pacman then does nothing.
 
     Undo: statecfg restores the file that had this name before, or removes the repository, its line and its lists.
     Packages that came from it stay, unless their own nodes leave the definition as well.

@@ -1,18 +1,54 @@
-"""The lists of dnf's repositories: fetch those of one repository."""
+"""The repositories of dnf: write the file of one, and fetch its lists."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, HostNode
+from statecfg.remote.graph.model import Action, Blob, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
+from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import rpm_repositories
+from statecfg.resources.shared import repository_sections, rpm_repositories, sources, whole
 from statecfg.resources.shared.package_steps import TIMEOUT
 
 CACHE = "/var/cache/dnf"
 INDEX = "repodata/repomd.xml"
+MAIN, DIRECTORY = "/etc/dnf/dnf.conf", "/etc/yum.repos.d"
+# What dnf says about a file that it reads. It then leaves out the value, or the file, and its status is 0.
+REFUSES = ("Invalid configuration value", "failed loading", "parsing file", "is not valid")
+
+
+@op(name="write", mutex="dnf")
+def write(
+    machine: Machine,
+    path: str,
+    content: Blob,
+    mode: int | None = None,
+    owner: str | None = None,
+    group: str | None = None,
+    backup: str | None = None,
+    validate: list[str] | None = None,
+) -> Result:
+    """Write the file of a repository. If dnf refuses the whole configuration then, restore the former file."""
+    return whole.write(machine, path, content, mode, owner, group, validate, refusal, "dnf")
+
+
+def refusal(machine: RealMachine) -> list[str]:
+    """Return what dnf does not accept in its whole configuration. dnf uses no network for this."""
+    lines = whole.errors(machine, "dnf", "--cacheonly", "--quiet", "repolist", "--all")
+    return [line for line in lines if any(sign in line for sign in REFUSES)]
+
+
+def refuse_conflicts(node: HostNode, world: World) -> None:
+    """Check that no file that dnf reads before the node's file defines the repository differently.
+
+    :raises CheckError: if one does
+    """
+    own = node.attrs["path"].rpartition("/")[2]
+    names = [name for name in sources.names(world, DIRECTORY) if name.endswith(".repo") and name < own]
+    files = [MAIN, *(f"{DIRECTORY}/{name}" for name in names)]
+    repository_sections.refuse_conflicts(node, world, files, "dnf uses that one and ignores this node's")
 
 
 @op(mutex="dnf")
@@ -24,7 +60,7 @@ def fetch_lists(machine: Machine, name: str) -> Result:
 
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the files of a repository, and whether dnf has its lists. See `rpm_repositories.check`."""
-    return rpm_repositories.check(node, nodes, world, "dnf", listed, fetch_lists)
+    return rpm_repositories.check(node, nodes, world, DNF)
 
 
 def listed(world: World, name: str) -> bool:
@@ -32,3 +68,6 @@ def listed(world: World, name: str) -> bool:
     names = world.listdir(CACHE) if world.stat(CACHE) is not None else []
     mine = [each for each in names if each.rpartition("-")[0] == name]
     return any(world.stat(f"{CACHE}/{each}/{INDEX}") for each in mine)
+
+
+DNF = rpm_repositories.RpmManager("dnf", write, fetch_lists, listed, refuse_conflicts)

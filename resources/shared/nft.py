@@ -17,7 +17,7 @@ from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
 from statecfg.remote.wire.channel import Channel
-from statecfg.resources.shared import drop_ins, files, firewall_guard, paths, records, restore
+from statecfg.resources.shared import drop_ins, files, firewall_guard, paths, records, restore, whole
 
 DIRECTORY = "/etc/nftables.d"
 MAIN = ("/etc/nftables.conf", "/etc/sysconfig/nftables.conf")  # Debian; Red Hat and SUSE
@@ -117,6 +117,27 @@ def delete_table(machine: Machine, family: str, name: str) -> Result:
     return machine.run(["nft", "delete", "table", family, name], effect, timeout=TIMEOUT)
 
 
+@op(name="write", mutex="nftables")
+def write(
+    machine: Machine,
+    path: str,
+    content: Blob,
+    mode: int | None = None,
+    owner: str | None = None,
+    group: str | None = None,
+    backup: str | None = None,
+    validate: list[str] | None = None,
+) -> Result:
+    """Write the file of a table. If nft refuses all files together then, restore the former file."""
+    return whole.write(machine, path, content, mode, owner, group, validate, refusal, "nft")
+
+
+def refusal(machine: RealMachine) -> list[str]:
+    """Return the errors that nft finds in the files that it loads at boot. nft changes no rules for this."""
+    found = [path for path in MAIN if machine.stat(path) is not None]
+    return [line for path in found for line in whole.complaints(machine, "nft", "--check", "--file", path)]
+
+
 @op(name="mkdir")
 def make_directory(machine: Machine, path: str) -> Result:
     """Create the directory of the tables' files."""
@@ -138,15 +159,15 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     wanted = tried(world, Blob.of(attrs["content"]).read(), family, name)
     above = posixpath.dirname(path)
     made = [make_directory(above)] if paths.look(world, above) is None else []
-    write = _first(path, attrs) if made else drop_ins.check(node, nodes, world)
+    written = _first(path, attrs) if made else drop_ins.compare(node, nodes, world, write)
     stale = runs and running(world, family, name) != wanted
-    return [*made, *write, *([load(path, family, name, Blob.of(wanted))] if stale else [])]
+    return [*made, *written, *([load(path, family, name, Blob.of(wanted))] if stale else [])]
 
 
 def _first(path: str, attrs: records.Attrs) -> list[Action]:
     """Return what writes the file into a new directory."""
     mode = paths.mode_bits(attrs["mode"])
-    return [files.write(path, Blob.of(attrs["content"]), mode, "root", "root", None, attrs.get("validate"))]
+    return [write(path, Blob.of(attrs["content"]), mode, "root", "root", None, attrs.get("validate"))]
 
 
 def _require_include(world: World, path: str) -> None:

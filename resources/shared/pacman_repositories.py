@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import fnmatch
+import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
+from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import drop_ins, files, package_manager, package_steps, paths
+from statecfg.resources.shared import drop_ins, files, package_manager, package_steps, paths, sources, whole
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -31,14 +33,48 @@ if TYPE_CHECKING:
 CONFIGURATION = "/etc/pacman.conf"
 LISTS = "/var/lib/pacman/sync"
 _INCLUDE = re.compile(r"^[ \t]*Include[ \t]*=[ \t]*(\S+)", re.M)
+_HEADER = re.compile(r"[ \t]*\[([^\]]+)\]")
+DEPTH = 10  # files that include each other
+
+
+@op(name="write", mutex="pacman.conf")
+def write(
+    machine: Machine,
+    path: str,
+    content: Blob,
+    mode: int | None = None,
+    owner: str | None = None,
+    group: str | None = None,
+    backup: str | None = None,
+    validate: list[str] | None = None,
+) -> Result:
+    """Write the file of a repository. If pacman refuses the whole configuration then, restore the former file."""
+    return _write(machine, path, content, mode, owner, group, validate)
+
+
+def _write(
+    machine: Machine,
+    path: str,
+    content: Blob,
+    mode: int | None = None,
+    owner: str | None = None,
+    group: str | None = None,
+    validate: list[str] | None = None,
+) -> Result:
+    return whole.write(machine, path, content, mode, owner, group, validate, refusal, "pacman")
+
+
+def refusal(machine: RealMachine) -> list[str]:
+    """Return the errors that pacman finds in its whole configuration. pacman does nothing else then."""
+    return whole.errors(machine, "pacman", "--deptest", mark="error:")
 
 
 @op(mutex="pacman.conf")
 def include(machine: Machine, path: str) -> Result:
     """Let pacman.conf include a file: add a line at the end."""
     text = machine.read(CONFIGURATION).decode("utf-8", "surrogateescape")
-    whole = text + ("" if text.endswith("\n") or not text else "\n") + f"Include = {path}\n"
-    return machine.write(CONFIGURATION, whole.encode("utf-8", "surrogateescape"))
+    new = text + ("" if text.endswith("\n") or not text else "\n") + f"Include = {path}\n"
+    return _write(machine, CONFIGURATION, Blob.of(new.encode("utf-8", "surrogateescape")))
 
 
 @op(mutex="pacman.conf")
@@ -66,6 +102,45 @@ def included(world: World, path: str) -> bool:
     return any(fnmatch.fnmatchcase(path, pattern) for pattern in patterns)
 
 
+def refuse_conflicts(node: HostNode, world: World) -> None:
+    """Check that no other file defines the node's repository.
+
+    :raises CheckError: if one does
+    """
+    for name, place in _defined(world, CONFIGURATION, node.attrs["path"], DEPTH):
+        if name == node.attrs["name"]:
+            text = "%s:%d defines the repository %s, too; pacman then refuses to work. Remove one of them"
+            found = text % (place.path, place.number, name)
+            raise CheckError(found + "; if a node removes it, require that node")
+
+
+def _defined(world: World, path: str, without: str, depth: int) -> Iterator[tuple[str, sources.Place]]:
+    """Yield the repositories of a file and of those that it includes, as far as they are known.
+
+    :param without: a file that does not count
+    """
+    try:
+        lines = sources.places(world, path) if path != without and depth else []
+    except (OSError, Unknown):
+        return
+    for place in lines:
+        header, pattern = _HEADER.match(place.text), _INCLUDE.match(place.text)
+        if header:
+            yield header[1], place
+        for name in _matching(world, pattern[1]) if pattern else ():
+            yield from _defined(world, name, without, depth - 1)
+
+
+def _matching(world: World, pattern: str) -> list[str]:
+    """Return the files that an `Include` names, as far as they are known."""
+    directory, name = posixpath.split(pattern)
+    try:
+        names = sources.names(world, directory)
+    except (OSError, Unknown):
+        return []
+    return [f"{directory}/{each}" for each in names if fnmatch.fnmatchcase(each, name)]
+
+
 def _list(node: HostNode) -> str:
     return f"{LISTS}/{node.attrs['name']}.db"
 
@@ -73,11 +148,14 @@ def _list(node: HostNode) -> str:
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the file of a repository, whether pacman.conf includes it, and whether pacman has its lists.
 
-    :raises CheckError: if the host has another package manager; see also `drop_ins.compare`
+    :raises CheckError: if the host has another package manager, or if another file defines the repository; see also
+        `drop_ins.compare`
     """
     package_manager.require(world, node, "pacman")
     path, absent = node.attrs["path"], bool(node.attrs.get("absent"))
-    actions = drop_ins.check(node, nodes, world)
+    actions = drop_ins.compare(node, nodes, world, write)
+    if not absent:
+        refuse_conflicts(node, world)
     if included(world, path) is absent and not (absent and not _own_line(world, path)):
         # pacman fails if a file that it includes does not exist.
         actions.insert(0, leave_out(path)) if absent else actions.append(include(path))

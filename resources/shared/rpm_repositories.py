@@ -73,21 +73,35 @@ def key_file(node: HostNode) -> HostNode | None:
     return HostNode(node.provides, node.type, node.requires, own)
 
 
-def check(
-    node: HostNode,
-    nodes: Mapping[str, HostNode],
-    world: World,
-    manager: str,
-    listed: Callable[[World, str], bool],
-    fetch_lists: Op,
-) -> list[Action]:
+class RpmManager:
+    """A package manager, as far as it differs from the others.
+
+    :param name: the name of its program
+    :param write: the op that writes the file of a repository, with the parameters of `files.write`
+    :param fetch_lists: the op that fetches the lists of a repository
+    :param listed: returns whether the package manager has the lists of a repository
+    :param refuse_conflicts: checks that no other file defines the node's repository differently
+    """
+
+    def __init__(
+        self,
+        name: str,
+        write: Callable[..., Action],
+        fetch_lists: Op,
+        listed: Callable[[World, str], bool],
+        refuse_conflicts: Callable[[HostNode, World], None],
+    ) -> None:
+        self.name, self.write, self.fetch_lists = name, write, fetch_lists
+        self.listed, self.refuse_conflicts = listed, refuse_conflicts
+
+
+def check(node: HostNode, nodes: Mapping[str, HostNode], world: World, manager: RpmManager) -> list[Action]:
     """Compare the files of a repository and its key, whether rpm accepts the key, and whether there are lists.
 
-    :param listed: returns whether the package manager has the lists of a repository
-    :param fetch_lists: fetches the lists of a repository
-    :raises CheckError: if the host has another package manager; see also `drop_ins.compare`
+    :raises CheckError: if the host has another package manager, or if another file defines the repository
+        differently; see also `drop_ins.compare`
     """
-    package_manager.require(world, node, manager)
+    package_manager.require(world, node, manager.name)
     name, key, absent, actions = node.attrs["name"], key_file(node), node.attrs.get("absent"), []
     if key is not None:
         if not absent and world.stat(KEYS) is None:
@@ -99,9 +113,11 @@ def check(
     keys = node.attrs.get("keys") or []
     if key is not None and keys and not absent and any(world.entry("rpm_keys", each) is None for each in keys):
         actions.append(import_key(key.attrs["path"], keys))
-    actions += drop_ins.check(node, nodes, world)
-    if not absent and node.attrs.get("fetch") and (actions or not listed(world, name)):
-        actions.append(fetch_lists(name))
+    actions += drop_ins.compare(node, nodes, world, manager.write)
+    if not absent:
+        manager.refuse_conflicts(node, world)
+    if not absent and node.attrs.get("fetch") and (actions or not manager.listed(world, name)):
+        actions.append(manager.fetch_lists(name))
     return actions
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from typing import Any
 
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.results import Result, error
@@ -55,5 +56,22 @@ def complaints(machine: RealMachine, *argv: str, mark: str = "") -> list[str]:
     :param mark: what the relevant lines contain
     """
     probe = machine.probe(list(argv), timeout=60.0)
-    lines = (probe.errors.strip() or probe.output).decode("utf-8", "replace").splitlines()
-    return [line for line in lines if line.strip() and mark in line] if probe.status else []
+    return _lines(probe.errors.strip() or probe.output, mark) if probe.status else []
+
+
+def errors(
+    machine: RealMachine, *argv: str, mark: str = "", failed: Container[int] | None = None, **options: Any
+) -> list[str]:
+    """Run a program that only reads; return the lines of its error output, whether it fails or not.
+
+    :param mark: what the relevant lines contain
+    :param failed: return the lines only with such a status
+    :param options: see `RealMachine.probe`
+    """
+    probe = machine.probe(list(argv), timeout=60.0, **options)
+    return _lines(probe.errors, mark) if failed is None or probe.status in failed else []
+
+
+def _lines(text: bytes, mark: str) -> list[str]:
+    lines = text.decode("utf-8", "replace").splitlines()
+    return [line for line in lines if line.strip() and mark in line]

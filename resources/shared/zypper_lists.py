@@ -1,15 +1,51 @@
-"""The lists of zypper's repositories: fetch those of one repository."""
+"""The repositories of zypper: write the file of one, and fetch its lists."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, HostNode
+from statecfg.remote.graph.model import Action, Blob, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
+from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import rpm_repositories, zypper_program
+from statecfg.resources.shared import repository_sections, rpm_repositories, sources, whole, zypper_program
 from statecfg.resources.shared.package_steps import TIMEOUT
+
+DIRECTORY = "/etc/zypp/repos.d"
+BROKEN = (1, 4)  # the status of zypper if it can't read its configuration
+_ADVICE = ("Please file a bug report", "See http", "Unexpected exception")
+
+
+@op(name="write", mutex="zypper")
+def write(
+    machine: Machine,
+    path: str,
+    content: Blob,
+    mode: int | None = None,
+    owner: str | None = None,
+    group: str | None = None,
+    backup: str | None = None,
+    validate: list[str] | None = None,
+) -> Result:
+    """Write the file of a repository. If zypper refuses the whole configuration then, restore the former file."""
+    return whole.write(machine, path, content, mode, owner, group, validate, refusal, "zypper")
+
+
+def refusal(machine: RealMachine) -> list[str]:
+    """Return why zypper can't read its whole configuration. zypper uses no network for this."""
+    argv = [*zypper_program.CALL, "repos"]
+    lines = whole.errors(machine, *argv, env=zypper_program.PLAIN, failed=BROKEN)
+    return [line for line in lines if not line.startswith(_ADVICE)]
+
+
+def refuse_conflicts(node: HostNode, world: World) -> None:
+    """Check that no other file defines the node's repository differently.
+
+    :raises CheckError: if one does
+    """
+    files = [f"{DIRECTORY}/{name}" for name in sources.names(world, DIRECTORY) if name.endswith(".repo")]
+    repository_sections.refuse_conflicts(node, world, files, "zypper uses only one of them")
 
 
 @op(mutex="zypper")
@@ -21,4 +57,7 @@ def fetch_lists(machine: Machine, name: str) -> Result:
 
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the files of a repository, and whether zypper has its lists. See `rpm_repositories.check`."""
-    return rpm_repositories.check(node, nodes, world, "zypper", zypper_program.listed, fetch_lists)
+    return rpm_repositories.check(node, nodes, world, ZYPPER)
+
+
+ZYPPER = rpm_repositories.RpmManager("zypper", write, fetch_lists, zypper_program.listed, refuse_conflicts)

@@ -147,6 +147,27 @@ def test_a_repository_that_does_not_answer_fails(site: DnfSite) -> None:
     site("destroy", playbook, "--yes")
 
 
+def test_a_repository_that_dnf_would_ignore(site: DnfSite) -> None:
+    """dnf uses the file that it reads first. Values that it does not accept are taken back."""
+    other = "/etc/yum.repos.d/other.repo"
+    site.host.write(other, "[other]\nname=o\nbaseurl=file:///srv/o\n\n[second]\nname=x\nbaseurl=file:///srv/rpm\n")
+    repository = 'dnf_repository: second, baseurl: ["file:///srv/second"], gpgcheck: false'
+    playbook = site.write("second.yml", repository)
+    refused = site.report("plan", playbook, code=1)["dnf_repository:second"]["reason"]
+    assert f"{other}:5 defines the repository second, too, with another value of baseurl, enabled, gpgcheck" in refused
+    site.host.run(["mv", other, "/etc/yum.repos.d/zz.repo"])
+    site("apply", playbook, "--yes")
+    assert "file:///srv/second" in site.host.run(["dnf", "-C", "repoinfo", "--all", "second"]).stdout
+    site.host.run(["rm", "/etc/yum.repos.d/zz.repo"])
+    before = site.host.read("/etc/yum.repos.d/second.repo")
+    wrong = site.write("second.yml", repository + ", settings: {sslverify: maybe}")
+    failed = site.report("apply", wrong, "--yes", code=1)["dnf_repository:second"]["reason"]
+    assert "dnf refuses the new configuration, and the former one is restored" in failed
+    assert "sslverify=maybe" in failed
+    assert site.host.read("/etc/yum.repos.d/second.repo") == before
+    site("destroy", playbook, "--yes")
+
+
 def test_a_disabled_repository_serves_the_packages_that_name_it(site: DnfSite) -> None:
     disabled = SECOND % "key.asc" + ", enabled: false, fetch: true"
     playbook = site.write("second.yml", disabled, "package: strange, enable_repositories: [second]")

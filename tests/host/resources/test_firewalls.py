@@ -195,6 +195,21 @@ def test_rules_that_nft_refuses_change_nothing(site: Site) -> None:
     assert "nft refuses the rules: line 7" in failed["reason"]
 
 
+def test_a_table_with_which_another_file_is_wrong_is_taken_back(site: Site) -> None:
+    """At the next boot, nft would load no rules at all."""
+    site.come_true(table(PASS + "; }; chain more {"))
+    before = site.host.read("/etc/nftables.d/site.nft")
+    site.host.write("/etc/nftables.d/zz.nft", "add rule inet site more accept\n")
+    try:
+        failed = nodes(site.report("apply", table(PASS), code=1))["nftables:site"]
+        assert "nft refuses the new configuration, and the former one is restored" in failed["reason"]
+        assert "zz.nft" in failed["reason"]
+        assert site.host.read("/etc/nftables.d/site.nft") == before
+        site.host.run(["nft", "--check", "--file", "/etc/nftables.conf"])
+    finally:
+        site.host.run(["rm", "/etc/nftables.d/zz.nft"])
+
+
 def test_a_table_that_cuts_the_connection_is_taken_back(site: Site) -> None:
     """The run loses its connection. The host restores the former rules by itself, so the next run works.
 

@@ -170,6 +170,28 @@ def test_a_repository_that_does_not_answer_fails(site: PacmanSite) -> None:
     assert settings(site.host) == before
 
 
+def test_a_repository_with_which_pacman_does_not_work(site: PacmanSite) -> None:
+    """pacman does nothing if two files define a repository, or if it does not know a value."""
+    before = settings(site.host)
+    site.host.run(["sh", "-c", "echo 'Include = /etc/pacman.d/own*' >> /etc/pacman.conf"])
+    other = "/etc/pacman.d/own.conf"
+    site.host.write(other, "# mine\n[second]\nServer = file:///srv/second\n")
+    text = 'pacman_repository: second, servers: ["file:///srv/second"], fetch: false'
+    playbook = site.write("second.yml", text)
+    refused = site.report("plan", playbook, code=1)["pacman_repository:second"]["reason"]
+    assert f"{other}:2 defines the repository second, too; pacman then refuses to work" in refused
+    site.host.write(other, "[tests2]\nServer = file:///srv/rpm\n")
+    broken = text.replace("servers: [", "mirrorlist: /etc/pacman.d/mirrors, ").replace('"file:///srv/second"], ', "")
+    site.host.write("/etc/pacman.d/mirrors", "Server = file:///srv/second\nSigLevel = Someone\n")
+    failed = site.report("apply", site.write("second.yml", broken), "--yes", code=1)["pacman_repository:second"]
+    assert "pacman refuses the new configuration, and the former one is restored" in failed["reason"]
+    assert "invalid value for 'SigLevel'" in failed["reason"]
+    site.host.run(["pacman", "-T"])
+    site("destroy", playbook, "--yes")
+    site.host.run(["sh", "-c", f"rm {other} /etc/pacman.d/mirrors; sed -i '/own/d' /etc/pacman.conf"])
+    assert settings(site.host) == before
+
+
 def test_plans_of_repositories_come_true(site: PacmanSite) -> None:
     before = settings(site.host)
     check_rows(site.host, PACMAN_LISTS, [("pacman_repository", "pacman_repository")])

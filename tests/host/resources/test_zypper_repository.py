@@ -95,6 +95,22 @@ def test_a_repository_that_does_not_answer_fails(site: ZypperSite) -> None:
     site("destroy", playbook, "--yes")
 
 
+def test_a_repository_with_which_zypper_does_not_work(site: ZypperSite) -> None:
+    """zypper then answers nothing, whatever it is asked. It uses one of two files that define a repository."""
+    other = "/etc/zypp/repos.d/other.repo"
+    site.host.write(other, "[second]\nname=x\nbaseurl=dir:///srv/rpm\n")
+    playbook = site.write("second.yml", 'zypper_repository: second, baseurl: ["dir:///srv/second"], fetch: false')
+    refused = site.report("plan", playbook, code=1)["zypper_repository:second"]["reason"]
+    assert f"{other}:1 defines the repository second, too" in refused
+    site.host.run(["rm", other])
+    wrong = site.write("second.yml", 'zypper_repository: second, baseurl: ["nfs:/foo"], fetch: false')
+    failed = site.report("apply", wrong, "--yes", code=1)["zypper_repository:second"]["reason"]
+    assert "zypper refuses the new configuration, and the former one is restored" in failed
+    assert "requires a host component" in failed
+    assert not site.host.path("/etc/zypp/repos.d/second.repo").exists()
+    site.zypper("repos")
+
+
 def test_a_disabled_repository_is_not_fetched(site: ZypperSite) -> None:
     playbook = site.write("second.yml", SECOND % "key.asc" + ", enabled: false")
     site("apply", playbook, "--yes")
