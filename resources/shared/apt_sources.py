@@ -6,10 +6,8 @@ import re
 from collections.abc import Iterator
 
 from statecfg.remote.graph.model import Blob, CheckError, HostNode, Unknown
-from statecfg.remote.graph.ops import op
-from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.real import RealMachine
-from statecfg.remote.machine.world import Machine, World
+from statecfg.remote.machine.world import World
 from statecfg.resources.shared import sources, whole
 
 LIST, DIRECTORY = "/etc/apt/sources.list", "/etc/apt/sources.list.d"
@@ -31,25 +29,12 @@ class Source:
         self.name = (uri.rstrip("/") + "/", suite)
 
 
-@op(name="write", mutex="apt")
-def write(
-    machine: Machine,
-    path: str,
-    content: Blob,
-    mode: int | None = None,
-    owner: str | None = None,
-    group: str | None = None,
-    backup: str | None = None,
-    validate: list[str] | None = None,
-) -> Result:
-    """Write a file of apt's configuration. If apt refuses the whole then, restore the former file."""
-    return whole.write(machine, path, content, mode, owner, group, validate, refusal, "apt")
-
-
 def refusal(machine: RealMachine) -> list[str]:
     """Return the errors that apt finds in its whole configuration. apt uses no network for this."""
-    argv = ["apt-cache", "policy"]
-    return whole.complaints(machine, *argv, mark="E:")
+    return whole.complaints(machine, "apt-cache", "policy", mark="E:")
+
+
+write = whole.writer("apt", "apt", refusal)
 
 
 def refuse_conflicts(node: HostNode, world: World) -> None:

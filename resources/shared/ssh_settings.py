@@ -11,7 +11,7 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import drop_ins, sshd
+from statecfg.resources.shared import drop_ins, sshd, whole
 
 SERVER = "/etc/ssh/sshd_config"
 CLIENT = "/etc/ssh/ssh_config"
@@ -40,12 +40,7 @@ def write(
         return result
     if not isinstance(machine, RealMachine):
         return error(f"sshd refuses the new configuration: {refusal}")
-    if stat is None:
-        undone = machine.remove(path)
-    else:
-        undone = machine.write(path, former, stat.mode, stat.owner, stat.group)
-    restored = "restored" if undone["status"] == "ok" else f"not restored ({undone['reason']})"
-    return error(f"sshd refuses the new configuration, and the former one is {restored}: {refusal}")
+    return whole.taken_back(machine, path, stat, former, "sshd", refusal)
 
 
 def check_server(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:

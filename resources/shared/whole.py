@@ -6,47 +6,56 @@ from collections.abc import Callable, Container
 from typing import Any
 
 from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.ops import Op, op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.real import RealMachine
-from statecfg.remote.machine.world import Machine
+from statecfg.remote.machine.world import Machine, Stat
 
 LINES = 12  # lines of the program's output that an error shows
 
 
-def write(
-    machine: Machine,
-    path: str,
-    content: Blob,
-    mode: int | None,
-    owner: str | None,
-    group: str | None,
-    validate: list[str] | None,
-    refusal: Callable[[RealMachine], list[str]],
-    who: str,
-) -> Result:
-    """Write a file. If the program refuses the whole configuration then, restore the former file.
+def writer(who: str, mutex: str, refusal: Callable[[RealMachine], list[str]]) -> Op:
+    """Return the op that writes a file, and restores the former one if the program refuses the whole then.
 
-    What the program already refused before does not count.
+    What the program already refused before does not count. The op has the parameters of `files.write`.
 
-    :param refusal: asks the program, and returns its complaints
     :param who: the program, for messages
+    :param refusal: asks the program, and returns its complaints
     """
-    if not isinstance(machine, RealMachine):  # a plan: the program accepts it, or the action fails
-        return machine.write(path, content, mode, owner, group, None, validate)
-    stat, before = machine.stat(path), refusal(machine)
-    former = machine.read(path) if stat is not None else b""
-    result = machine.write(path, content, mode, owner, group, None, validate)
-    if result["status"] != "ok":
-        return result
-    new = [line for line in refusal(machine) if line not in before]
-    if not new:
-        return result
-    if stat is None:
-        undone = machine.remove(path)
-    else:
-        undone = machine.write(path, former, stat.mode, stat.owner, stat.group)
+
+    @op(name="write", mutex=mutex)
+    def write(
+        machine: Machine,
+        path: str,
+        content: Blob,
+        mode: int | None = None,
+        owner: str | None = None,
+        group: str | None = None,
+        backup: str | None = None,
+        validate: list[str] | None = None,
+    ) -> Result:
+        if not isinstance(machine, RealMachine):  # a plan: the program accepts it, or the action fails
+            return machine.write(path, content, mode, owner, group, None, validate)
+        stat, before = machine.stat(path), refusal(machine)
+        former = machine.read(path) if stat is not None else b""
+        result = machine.write(path, content, mode, owner, group, None, validate)
+        if result["status"] != "ok":
+            return result
+        new = [line for line in refusal(machine) if line not in before]
+        return taken_back(machine, path, stat, former, who, "\n".join(new[:LINES])) if new else result
+
+    return write
+
+
+def taken_back(machine: Machine, path: str, stat: Stat | None, former: bytes, who: str, said: str) -> Result:
+    """Restore a file because a program refuses the new configuration; return the error that says so.
+
+    :param stat: the former file, None if there was none
+    :param former: its content
+    :param said: the complaints of the program
+    """
+    undone = machine.remove(path) if stat is None else machine.write(path, former, stat.mode, stat.owner, stat.group)
     restored = "restored" if undone["status"] == "ok" else f"not restored ({undone['reason']})"
-    said = "\n".join(new[:LINES])
     return error(f"{who} refuses the new configuration, and the former one is {restored}: {said}")
 
 
