@@ -59,27 +59,13 @@ def units(host: World) -> dict[str, records.Fields]:
         properties = dict(line.partition("=")[::2] for line in block.splitlines())
         if properties.get("LoadState", "not-found") == "not-found" or properties["Id"].endswith((".device", ".scope")):
             continue
-        # A service that ends and is restarted again and again is not running.
-        active = "failed" if properties["SubState"] == "auto-restart" else properties["ActiveState"]
-        entry: dict[str, Any] = {"active": active, "enabled": properties.get("UnitFileState", "")}
-        if properties.get("NeedDaemonReload") == "yes":
-            entry["reload"] = True
-        if properties.get("RefuseManualStop") == "yes":
-            entry["refuses"] = True
-        if properties["Id"].endswith(".socket") and properties.get("Triggers"):
-            entry["starts"] = properties["Triggers"].split()
         for started in properties.get("Triggers", "").split():  # it is not listed itself if it has never run
             starters.setdefault(started, []).append(properties["Id"])
-        loaded[properties["Id"]] = entry
+        loaded[properties["Id"]] = _entry(properties)
         for alias in properties.get("Names", "").split():
             if alias != properties["Id"]:
                 loaded[alias] = {"alias": properties["Id"]}
-    for name in [name for name, entry in loaded.items() if entry.get("enabled") in ("alias", "bad")]:
-        target = _target(host, name)
-        if loaded[name]["enabled"] == "bad" and target and not _has_file(host, target):
-            del loaded[name]  # a link whose unit is gone
-        elif target and loaded[name]["enabled"] == "alias":
-            loaded[name] = {"alias": target}
+    _follow_links(host, loaded)
     for name, units in starters.items():
         if name in loaded and "alias" not in loaded[name]:
             loaded[name] = {**loaded[name], "sockets": sorted(units)}
@@ -87,6 +73,30 @@ def units(host: World) -> dict[str, records.Fields]:
         loaded.setdefault(name, {"active": "inactive", "enabled": "enabled"})
     _add_init_scripts(host, loaded)
     return loaded
+
+
+def _entry(properties: dict[str, str]) -> records.Fields:
+    """Return the fields of a unit from its properties."""
+    # A service that ends and is restarted again and again is not running.
+    active = "failed" if properties["SubState"] == "auto-restart" else properties["ActiveState"]
+    entry: dict[str, Any] = {"active": active, "enabled": properties.get("UnitFileState", "")}
+    if properties.get("NeedDaemonReload") == "yes":
+        entry["reload"] = True
+    if properties.get("RefuseManualStop") == "yes":
+        entry["refuses"] = True
+    if properties["Id"].endswith(".socket") and properties.get("Triggers"):
+        entry["starts"] = properties["Triggers"].split()
+    return entry
+
+
+def _follow_links(host: World, loaded: dict[str, records.Fields]) -> None:
+    """Replace names that are links by aliases of their units, and drop links whose unit is gone."""
+    for name in [name for name, entry in loaded.items() if entry.get("enabled") in ("alias", "bad")]:
+        target = _target(host, name)
+        if loaded[name]["enabled"] == "bad" and target and not _has_file(host, target):
+            del loaded[name]  # a link whose unit is gone
+        elif target and loaded[name]["enabled"] == "alias":
+            loaded[name] = {"alias": target}
 
 
 def _add_init_scripts(host: World, loaded: dict[str, records.Fields]) -> None:

@@ -302,21 +302,27 @@ class _Declaration:
         for name, default in node_schema.optional.items():
             if default is not None and name not in values:
                 kept[name] = default
-        validate = node_schema.node_type.methods.get("validate")
-        if validate is not None and not self.problems and not self.broken:
-            try:
-                validate({name: value for name, value in kept.items() if name != "type"})
-            except ValueError as error:
-                if isinstance(error, PublicSecret):
-                    self._refuse(error.attribute, kept.get(error.attribute), error)
-                else:
-                    self.wrong("SC0107", f"{self.name}: {opaque.mask_secrets(str(error))}", getattr(error, "help", ""))
+        if not self.problems and not self.broken:
+            self._validate(kept)
         if was_read():
             from statecfg.graph import host_text_rules  # only definitions that read facts need it
 
             for name, detail, help in host_text_rules.problems(kept["type"], {**kept, **options}):
                 self.wrong(host_text_rules.CODE, f"{self.name}: {detail}", help, name)
         return Attributes(kept)
+
+    def _validate(self, kept: Mapping[str, Any]) -> None:
+        """Let the node type check all attributes together."""
+        validate = self.schema.node_type.methods.get("validate")
+        if validate is None:
+            return
+        try:
+            validate({name: value for name, value in kept.items() if name != "type"})
+        except ValueError as error:
+            if isinstance(error, PublicSecret):
+                self._refuse(error.attribute, kept.get(error.attribute), error)
+            else:
+                self.wrong("SC0107", f"{self.name}: {opaque.mask_secrets(str(error))}", getattr(error, "help", ""))
 
     def _unknown(self, name: str, value: Any) -> None:
         type_name = self.schema.node_type.name
