@@ -99,5 +99,6 @@ def contradictions(attrs: Attrs) -> None:
 
 
 authorized_key.effect(key_effect.effect)
+authorized_key.reads_as_code("restrictions")
 authorized_key.implemented_by(authorized_keys)
 authorized_key.logins()

@@ -66,4 +66,5 @@ def pam(
 pam.identity(["pam:{service} {module_type} {module}"])
 pam.owns(["part:path:" + pam_stacks.DIRECTORY + "/{service}"])
 pam.validate(pam_rules.check)
+pam.reads_as_code("arguments")
 pam.implemented_by(pam_stacks)

@@ -70,4 +70,5 @@ def to_wire(node: Any, context: Any) -> Any:
 quadlet.needs(["package:podman"])
 quadlet.validate(quadlet_rules.check)
 quadlet.blobs(files.blobs)
+quadlet.reads_as_code("content")
 quadlet.implemented_by(quadlets)

@@ -64,4 +64,5 @@ def to_wire(node: Any) -> Any:
 
 ssh_config.identity(["path:" + DIRECTORY + "{name}.conf"])
 ssh_config.check(ssh_settings.check_client)
+ssh_config.reads_as_code("host", "settings", "content")
 ssh_config.implemented_by(files)

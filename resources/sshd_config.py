@@ -76,4 +76,5 @@ def to_wire(node: Any) -> Any:
 sshd_config.identity(["path:" + DIRECTORY + "{name}.conf"])
 sshd_config.check(ssh_settings.check_server)
 sshd_config.effect(ssh_files.effect)
+sshd_config.reads_as_code("match", "settings", "content")
 sshd_config.implemented_by(files)

@@ -99,4 +99,5 @@ def to_wire(node: Any, context: Any) -> Any:
 
 
 systemd_unit.blobs(files.blobs)
+systemd_unit.reads_as_code("content")
 systemd_unit.implemented_by(unit_files)

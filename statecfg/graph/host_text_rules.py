@@ -10,26 +10,15 @@ from pyrsistent import PVector
 from statecfg.graph.host_item_rules import ACTIONS, REMOTE, SHELLS, WRAPPERS
 from statecfg.graph.host_text import HostText, harmful
 from statecfg.remote.graph.model import Blob
+from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.graph.wrong_values import show
 
 CODE = "SC0524"
-# Attributes that programs run or read as rules, of all types and of single ones.
+# Attributes that programs run or read as rules, of all types. A type declares more of them, see `reads_as_code`.
 _EVERYWHERE = frozenset(
     ("shell", "script", "scripts", "unless", "onlyif", "undo", "command", "directives", "sections", "interpreter",
      "validate")
 )  # fmt: skip
-_OF_TYPES: Mapping[str, frozenset[str]] = {
-    "authorized_key": frozenset(("restrictions",)),
-    "compose_project": frozenset(("content",)),
-    "nftables": frozenset(("content",)),
-    "pam": frozenset(("arguments",)),
-    "quadlet": frozenset(("content",)),
-    "sshd_config": frozenset(("match", "settings", "content")),
-    "ssh_config": frozenset(("host", "settings", "content")),
-    "sudoers": frozenset(("users", "commands", "run_as", "content")),
-    "systemd_unit": frozenset(("content",)),
-    "ufw_rule": frozenset(("rule",)),
-}
 _PROSE = ("Description", "Documentation")  # settings of units
 _SHELL = "quote it: {{ … | quote }}; or pass it as a whole argument of `argv`, in `env` or in `stdin`"
 _RULES = "use only facts that have the form which the program expects, such as numbers and addresses, or check them"
@@ -42,7 +31,7 @@ def problems(node_type: str, attrs: Mapping[str, Any]) -> Iterator[tuple[str, st
     :param node_type: the name of the node's type
     :param attrs: its attributes, as they are declared
     """
-    rules = _OF_TYPES.get(node_type, frozenset())
+    rules = _rules(node_type)
     for name, value in attrs.items():
         if name in ("when_host", "for_each_host"):
             found = next((text for argv in _commands(value) for text in _in_arguments(argv)), "")
@@ -74,7 +63,12 @@ def _commands(value: Any) -> Iterator[Sequence[str]]:
 
 def is_code(node_type: str, attribute: str) -> bool:
     """Return whether programs run or read as rules what an attribute of a node contains."""
-    return attribute in _EVERYWHERE or attribute in _OF_TYPES.get(node_type, ())
+    return attribute in _EVERYWHERE or attribute in _rules(node_type)
+
+
+def _rules(node_type: str) -> frozenset[str]:
+    """Return the attributes that the type of a node declares as code."""
+    return REGISTRY[node_type].code if node_type in REGISTRY else frozenset()
 
 
 def _harmful(value: Any) -> str:

@@ -10,7 +10,7 @@ from statecfg.remote.graph.filled import of_attrs
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Sequence, Tuple, Union
+    from typing import Any, Callable, Dict, FrozenSet, Generic, List, Mapping, Optional, Sequence, Tuple, Union
 
     from typing_extensions import ParamSpec
 
@@ -72,6 +72,7 @@ class NodeType(Generic[P]):
         self.methods: Dict[str, Callable[..., Any]] = {}
         self.outputs: Dict[str, Callable[..., Any]] = {}
         self.overwriting = ""  # see `overwrites`
+        self.code: FrozenSet[str] = frozenset()  # see `reads_as_code`
         self.written: Optional[Tuple[str, int]] = None  # file and line of a `node-type` form
 
     def __call__(self, *args: P.args, **attrs: P.kwargs) -> Any:
@@ -251,6 +252,10 @@ class NodeType(Generic[P]):
         """Declare that the nodes can take away logins. Then a run over SSH checks in the plan that its own stays."""
         self.methods["logins"] = NodeType.logins
 
+    def reads_as_code(self, *attributes: str) -> None:
+        """Declare attributes that programs run or read as rules. Text of a host must be harmless there."""
+        self.code = frozenset(attributes)
+
     def effect(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register how to find out whether the system uses what a node defines: `f(node, world[, nodes]) -> text`.
 
@@ -354,19 +359,14 @@ else:
         )
 
 
-OPTIONS: Tuple[str, ...] = (
-    *("provides", "requires", "restart_on", "tags", "protect", "allow_lockout", "take_over", "when_host"),
-    "for_each_host",
-)
+OPTIONS: Tuple[str, ...] = ("provides", "requires", "restart_on", "tags", "protect", "allow_lockout", "take_over")
+OPTIONS += ("when_host", "for_each_host")
 
 
 class Facet:
     """A facet of a host: a map of key → fields, loaded on first use, such as the installed packages.
 
-    :param load: reads the host and returns the map
-    :param volatile: whether any program that an action runs may change it
-    :param runtime: fields that say how an entry runs now, not how it is defined, such as a process id
-    :param of: the facet whose entries these entries mark, such as the password of a user; "" for things of their own
+    :param load: reads the host and returns the map; `facet` explains the other parameters
     """
 
     __slots__ = ("load", "name", "of", "runtime", "volatile")

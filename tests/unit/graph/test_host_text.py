@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from statecfg import resources, templates
-from statecfg.graph import host_text
+from statecfg.graph import host_text, host_text_rules, schema
 from statecfg.graph.host_text import HostText, harmful, told
 from statecfg.problems import InvalidInput
 from statecfg.problems.positions import SourceLocation
+from statecfg.remote.graph.nodetype import REGISTRY, NodeType
 from tests.each import each
 
 HERE = SourceLocation("play.yml", 7, 3)
@@ -144,3 +145,18 @@ def test_text_of_a_host_is_refused_in_commands_of_conditions(command):
 
 def test_harmless_text_is_no_program() -> None:
     assert "as the program" in refused("command", "a", argv=[told("/tmp/x")], always=True)
+
+
+@each("name", resources.available())
+def test_types_declare_attributes_that_they_have(name):
+    node_type = getattr(resources, name)
+    assert node_type.code <= set(schema.of(node_type).fields)
+
+
+def test_a_type_declares_which_attributes_are_code(monkeypatch):
+    attrs = {"type": "motd", "text": "hello " + told(EVIL)}
+    motd = NodeType("motd")
+    monkeypatch.setitem(REGISTRY, "motd", motd)
+    assert [*host_text_rules.problems("motd", attrs)] == []
+    motd.reads_as_code("text")
+    assert [name for name, *_ in host_text_rules.problems("motd", attrs)] == ["text"]
