@@ -48,7 +48,7 @@ def writer(who: str, mutex: str, refusal: Callable[[RealMachine], list[str]]) ->
 
 
 def taken_back(machine: Machine, path: str, stat: Stat | None, former: bytes, who: str, said: str) -> Result:
-    """Restore a file because a program refuses the new configuration; return the error that says so.
+    """Restore a file because a program refuses the new configuration; return the error.
 
     :param stat: the former file, None if there was none
     :param former: its content
