@@ -57,10 +57,16 @@ def escaped(text: str) -> str:
 
 
 @op(name="mount", mutex="mounts")
-def mount(machine: Machine, path: str, source: str, fstype: str) -> Result:
-    """Mount the file system as /etc/fstab says. What is in the directory afterwards is not known in advance."""
+def mount(machine: Machine, path: str, source: str, fstype: str, options: list[str] | None = None) -> Result:
+    """Mount the file system. What is in the directory afterwards is not known in advance.
+
+    :param options: the options; None for those in /etc/fstab
+    """
     effect = {"mount": {path: {"source": source, "fstype": fstype}}, "files": [path]}
-    return machine.run(["mount", "--", path], effect, timeout=TIMEOUT)
+    argv = ["mount", "--", path]
+    if options is not None:
+        argv = ["mount", "--types", fstype, "--options", ",".join(options) or "defaults", "--", source, path]
+    return machine.run(argv, effect, timeout=TIMEOUT)
 
 
 @op(mutex="mounts")
@@ -106,6 +112,8 @@ def _entry(node: HostNode) -> HostNode:
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the line in fstab and the mount with the wanted ones.
 
+    It mounts before it writes the line: a line that can't be mounted could keep the host from booting.
+
     :raises CheckError: if the directory does not exist, if something else is mounted there, or if fstab has two lines
         for it
     """
@@ -124,13 +132,14 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         found = world.apparent(path)
         if found is None or found.file_type != "file" or not mount_options.is_bind(options):
             paths.require_parent(world, path + "/x", node, nodes)
-        return [*lines, mount(path, attrs["source"], attrs["fstype"])]
+        return [mount(path, attrs["source"], attrs["fstype"], list(options)), *lines]
     _require_same(world, attrs, path, present)
     different = mount_options.differences(options, present["options"], present["fstype"]) if _shown(present) else []
     if not different and not lines:
         return []
     after = mount_options.changed(present["options"], different) if different else None
-    return [*lines, remount(path, after, mount_options.place_flags(options))]
+    flags = mount_options.place_flags(options)
+    return [remount(path, after, list(options) or ["defaults"] if flags is None else flags), *lines]
 
 
 def _place(world: World, path: str) -> str:

@@ -57,6 +57,15 @@ def test_options_that_are_not_in_effect_are_set_by_a_remount(site: Site, light_h
     assert "size=1048576k" in options(light_host, "/srv/n/a b")
 
 
+def test_options_that_the_kernel_refuses_leave_fstab_as_it_is(site: Site, light_host: Host) -> None:
+    """A line that can't be mounted could keep the host from booting."""
+    (failed,) = report(site, "apply", TMPFS % "nosuchoption", code=1).values()
+    assert failed["outcome"] == "failed" and light_host.read("/etc/fstab") == ""
+    once(site, TMPFS % "size=2m")
+    (failed,) = report(site, "apply", TMPFS % "size=2m, nosuchoption", code=1).values()
+    assert failed["outcome"] == "failed" and "nosuchoption" not in light_host.read("/etc/fstab")
+
+
 def test_a_second_place_of_a_directory_can_be_written_as_in_fstab(site: Site, light_host: Host) -> None:
     once(site, "{mount: /srv/n/to, source: /srv/n/from, fstype: none, mount_options: [bind]}")
     assert light_host.read("/srv/n/to/file") == "f\n"
