@@ -86,6 +86,7 @@ def directory(
 
 
 directory.identity(paths.path_identity)
+directory.manners = ("parents", "exclude", "purge", "follow", "recursive")
 
 
 @directory.validate

@@ -99,6 +99,7 @@ def file(
 
 
 file.identity(paths.path_identity)
+file.manners = ("validate", "backup", "follow", "replace")
 
 
 @file.owns

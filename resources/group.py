@@ -54,6 +54,9 @@ def group(
     """
 
 
+group.manners = ("system",)
+
+
 @group.owns
 def owns(attrs: Attrs) -> list[str]:
     """Own the GID, and the list of the members, if it is given."""

@@ -84,6 +84,9 @@ def line_in_file(
     """
 
 
+line_in_file.manners = ("create", "validate", "backup", "if_file_exists")
+
+
 @line_in_file.identity
 def identity(attrs: Attrs) -> list[str]:
     """Identify the line, not the file, because several nodes may edit one file."""

@@ -89,6 +89,12 @@ def package(
     """
 
 
+package.manners = (
+    *("update_cache", "purge", "dependents", "recommends", "default_release"),
+    *("enable_repositories", "provides_units", "provides_programs"),
+)
+
+
 @package.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that contradict each other."""

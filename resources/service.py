@@ -63,6 +63,9 @@ def service(
     """
 
 
+service.manners = ("on_change", "stable_for")
+
+
 @service.identity
 def identity(attrs: Attrs) -> list[str]:
     """Identify the unit by its full name."""

@@ -59,5 +59,6 @@ def contradictions(attrs: Attrs) -> None:
 
 
 sysctl.identity(["sysctl:{name}"])
+sysctl.manners = ("running", "allow_override")
 sysctl.effect(sysctl_files.effect)
 sysctl.implemented_by(kernel_settings)

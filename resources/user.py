@@ -77,6 +77,9 @@ def user(
     """
 
 
+user.manners = ("create_home", "system", "remove_home")
+
+
 @user.owns
 def owns(attrs: Attrs) -> list[str]:
     """Own the UID, the home directory, the memberships, and the list of the groups if it is complete."""

@@ -73,6 +73,7 @@ class NodeType(Generic[P]):
         self.outputs: Dict[str, Callable[..., Any]] = {}
         self.overwriting = ""  # see `overwrites`
         self.code: FrozenSet[str] = frozenset()  # see `reads_as_code`
+        self.manners: Sequence[str] = ()  # attributes about how statecfg works: playbooks may differ in them
         self.written: Optional[Tuple[str, int]] = None  # file and line of a `node-type` form
 
     def __call__(self, *args: P.args, **attrs: P.kwargs) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Container, Dict, List, Mapping, Optional, Set, Union
+from typing import Container, Dict, List, Mapping, Optional, Set, Tuple, Union
 
+from statecfg.remote.graph.model import Attrs
 from statecfg.remote.ledger.ledger import Ledger
 from statecfg.remote.ledger.records import Debt, Resource
 from statecfg.remote.ledger.snapshot import Front
@@ -42,6 +43,11 @@ class RecordedResources:
         assert self.ledger is not None
         self.ledger = ledger = self.ledger.opened()
         return ledger
+
+    def elsewhere(self, playbook: str, name: str) -> Tuple[str, Attrs]:
+        """Return the type and the attributes of a resource of another playbook, as the ledger stores them."""
+        definition = self.opened().resources(playbook, name)[name].definition
+        return definition.type, definition.attrs
 
     def note_secrets(self, playbook: str, names: Mapping[str, str], known: Container[str]) -> None:
         """Add the paths of secrets that this run may not know to `secret_paths`.

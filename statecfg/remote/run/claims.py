@@ -6,7 +6,10 @@ hosts with one playbook, and without a selection of nodes, don't need this modul
 
 from __future__ import annotations
 
+import json
+
 from statecfg.remote.graph.names import Outcome
+from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger.claims import OWNED, paths
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.paths import within
@@ -14,7 +17,7 @@ from statecfg.remote.run.definitions import StoredDefinitions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+    from typing import Any, Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
     from statecfg.remote.graph.model import HostNode
     from statecfg.remote.ledger.records import Resource
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from statecfg.remote.run.plan import Step
 
     # Owner → what it does, and the claims that it loses if it is taken over; none if it loses its whole record.
+    Look = Callable[[str, str], Tuple[str, Mapping[str, Any]]]
     Conflicts = Dict["Owner", Tuple[str, List[str]]]
 
 LISTS = ("part", "adds", "whole", "inside")  # kinds of claims that are not about one whole object
@@ -52,11 +56,12 @@ class Claims:
 
     :param owners: these nodes
     :param definitions: converts the nodes of this run
+    :param look: returns the type and the attributes of a resource in the ledger: `f(playbook, name)`; None if unknown
     :ivar taken: node → the owners from which it takes over, and the claims that each loses
     """
 
-    def __init__(self, owners: Iterable[Owner], definitions: StoredDefinitions) -> None:
-        self.owners, self.definitions = list(owners), definitions
+    def __init__(self, owners: Iterable[Owner], definitions: StoredDefinitions, look: Optional[Look] = None) -> None:
+        self.owners, self.definitions, self.look = list(owners), definitions, look
         self.foreign = [owner for owner in self.owners if owner.playbook]
         self.taken: Dict[str, List[Tuple[Owner, List[str]]]] = {}
         self._by_claim: Dict[str, List[Owner]] = {}
@@ -141,11 +146,33 @@ class Claims:
             for claim in claims:
                 kind = claim.partition(":")[0]
                 for owner in self._by_claim.get(claim, ()) if kind not in apart else ():
-                    if not digest or owner.digest != digest:
+                    if not self._agree(node, digest, owner):
                         found[owner] = f"{owner} manages the same {kind}", []
             found.update(self._in_lists(claims))
-        found.update(self._in_files(claims, digest, machine))
+        found.update(self._in_files(node, claims, digest, machine))
         return found
+
+    def _agree(self, node: HostNode, digest: str, owner: Owner) -> bool:
+        """Tell whether a node and the owner of the same object want nothing different of it.
+
+        Both may define different attributes of it, and items of one list. Attributes that only say how statecfg works
+        don't count, see `NodeType.manners`.
+        """
+        if digest and owner.digest == digest:
+            return True
+        if isinstance(node, Orphan) or not owner.playbook:
+            return False
+        node_type, theirs = self.look(owner.playbook, owner.name) if self.look is not None else ("", {})
+        if node_type != node.type:
+            return False
+        mine = json.loads(json.dumps(self.definitions.attrs(node)))
+        listed, _ = _lists(claim.lstrip(OWNED) for claim in self.definitions.claims(node))
+        items = set().union(*listed.values())
+        both = (set(mine).intersection(theirs)).difference(REGISTRY[node.type].manners)
+        return all(
+            mine[name] == theirs[name] or (isinstance(mine[name], list) and items.issuperset(mine[name]))
+            for name in both
+        )  # fmt: skip
 
     def _in_lists(self, claims: Sequence[str]) -> Conflicts:
         """Return the owners that disagree about the items of a list, such as the members of a group."""
@@ -168,7 +195,7 @@ class Claims:
                     found[owner] = text, [f"whole:{name}"]
         return found
 
-    def _in_files(self, claims: Sequence[str], digest: str, machine: Any) -> Conflicts:
+    def _in_files(self, node: HostNode, claims: Sequence[str], digest: str, machine: Any) -> Conflicts:
         """Return the owners of the files and directories that the node changes."""
         places = self.places(machine)
         found: Conflicts = {}
@@ -183,7 +210,7 @@ class Claims:
                 exact, part = self._manages(owner, path, machine)
                 touched = exact or gone or (part and ("content" in fields or "target" in fields))
                 if path in own:
-                    clash = touched and not (digest and owner.digest == digest) and not _contains(claims, owner.claims)
+                    clash = touched and not _contains(claims, owner.claims) and not self._agree(node, digest, owner)
                 elif path in parts:
                     clash = exact and not part and ("content" in fields or gone)
                 else:
@@ -221,6 +248,7 @@ def of_run(
     resources: Mapping[str, Resource],
     nodes: Container[str],
     definitions: Optional[StoredDefinitions],
+    look: Optional[Look] = None,
 ) -> Claims:
     """Return the index for one run.
 
@@ -228,6 +256,7 @@ def of_run(
     :param resources: the managed resources of this playbook by name
     :param nodes: the names of the nodes of this run
     :param definitions: converts the nodes of this run; None without a ledger
+    :param look: see `Claims`
     """
     own: Dict[str, Sequence[str]] = dict(order.claims)
     for name, resource in resources.items() if order.partial else ():
@@ -235,7 +264,7 @@ def of_run(
         if name not in nodes and name not in own:
             own[name] = resource.definition.claims
     owners = [Owner(*row) for row in foreign] + [Owner("", name, "", claims) for name, claims in own.items()]
-    return Claims(owners, definitions or StoredDefinitions(order, ""))
+    return Claims(owners, definitions or StoredDefinitions(order, ""), look)
 
 
 def real(machine: Any, path: str) -> str:

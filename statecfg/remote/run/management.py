@@ -137,7 +137,9 @@ class Management:
         if foreign or self.order.partial:
             from statecfg.remote.run import claims
 
-            self.claims = claims.of_run(self.order, foreign, resources, defined, self.definitions)
+            self.claims = claims.of_run(
+                self.order, foreign, resources, defined, self.definitions, self.recorded.elsewhere
+            )  # fmt: skip
 
     def _prunes(self) -> bool:
         """Return whether the run removes all orphans; warn if it should, but has no record of them."""

@@ -181,6 +181,46 @@ def test_separate_parts_of_a_thing_are_no_conflict(
     applied(site, "base.yml", ours.format(place))
 
 
+@pytest.mark.parametrize(
+    "theirs, ours, drift",
+    [
+        ("user: p3, groups: [games], shell: /bin/sh", "user: p3, groups: [audio], create_home: false", "userdel p3"),
+        ("user: p3, groups: [games]", "user: p3, groups: [audio, games]", "gpasswd -d p3 games"),
+        ("directory: {0}/d, mode: '0750'", "directory: {0}/d, owner: games, parents: true", "rmdir {0}/d"),
+        ("directory: {0}/d, mode: '0750', purge: true", "directory: {0}/d, mode: '0750'", "chmod 0700 {0}/d"),
+        ("file: {0}/x, mode: '0640'", "file: {0}/x, content: ours", "rm -f {0}/x"),
+        ("file: {0}/x, content: c, mode: '0640'", "file: {0}/x, content: c, backup: .old", "rm {0}/x"),
+    ],
+)
+def test_definitions_that_want_nothing_different_share_an_object(
+    site: Site, light_host: Host, place: str, theirs: str, ours: str, drift: str
+) -> None:
+    light_host.write(f"{place}/x", "first\n", mode=0o644)
+    applied(site, "app.yml", theirs.format(place))
+    applied(site, "base.yml", ours.format(place))
+    site("plan", "app.yml", "--detailed-exitcode")
+    light_host.run(["sh", "-c", drift.format(place)])
+    for _ in range(2):
+        site("apply", "base.yml", "--yes")
+        site("apply", "app.yml", "--yes", code=None)  # a file without content needs the other playbook
+    for file in ("base.yml", "app.yml"):
+        site("plan", file, "--detailed-exitcode")
+
+
+@pytest.mark.parametrize(
+    "theirs, ours",
+    [
+        ("directory: {0}/d, mode: '0750'", "directory: {0}/d, mode: '0755'"),
+        ("user: p4, shell: /bin/sh", "user: p4, shell: /bin/bash, groups: [games]"),
+        ("file: {0}/x, mode: '0640', content: a", "file: {0}/x, content: b"),
+    ],
+)
+def test_attributes_that_contradict_another_playbook_s_fail(site: Site, place: str, theirs: str, ours: str) -> None:
+    applied(site, "app.yml", theirs.format(place))
+    yaml(site, "base.yml", ours.format(place))
+    assert TAKE in site("plan", "base.yml", code=1).out
+
+
 def test_a_selection_edits_a_file_that_another_node_of_the_playbook_writes(
     site: Site, light_host: Host, place: str
 ) -> None:
