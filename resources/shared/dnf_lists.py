@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, Blob, HostNode
+from statecfg.remote.graph.model import Action, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.real import RealMachine
@@ -19,25 +19,13 @@ MAIN, DIRECTORY = "/etc/dnf/dnf.conf", "/etc/yum.repos.d"
 REFUSES = ("Invalid configuration value", "failed loading", "parsing file", "is not valid")
 
 
-@op(name="write", mutex="dnf")
-def write(
-    machine: Machine,
-    path: str,
-    content: Blob,
-    mode: int | None = None,
-    owner: str | None = None,
-    group: str | None = None,
-    backup: str | None = None,
-    validate: list[str] | None = None,
-) -> Result:
-    """Write the file of a repository. If dnf refuses the whole configuration then, restore the former file."""
-    return whole.write(machine, path, content, mode, owner, group, validate, refusal, "dnf")
-
-
 def refusal(machine: RealMachine) -> list[str]:
     """Return what dnf does not accept in its whole configuration. dnf uses no network for this."""
     lines = whole.errors(machine, "dnf", "--cacheonly", "--quiet", "repolist", "--all")
     return [line for line in lines if any(sign in line for sign in REFUSES)]
+
+
+write = whole.writer("dnf", "dnf", refusal)
 
 
 def refuse_conflicts(node: HostNode, world: World) -> None:

@@ -117,25 +117,13 @@ def delete_table(machine: Machine, family: str, name: str) -> Result:
     return machine.run(["nft", "delete", "table", family, name], effect, timeout=TIMEOUT)
 
 
-@op(name="write", mutex="nftables")
-def write(
-    machine: Machine,
-    path: str,
-    content: Blob,
-    mode: int | None = None,
-    owner: str | None = None,
-    group: str | None = None,
-    backup: str | None = None,
-    validate: list[str] | None = None,
-) -> Result:
-    """Write the file of a table. If nft refuses all files together then, restore the former file."""
-    return whole.write(machine, path, content, mode, owner, group, validate, refusal, "nft")
-
-
 def refusal(machine: RealMachine) -> list[str]:
     """Return the errors that nft finds in the files that it loads at boot. nft changes no rules for this."""
     found = [path for path in MAIN if machine.stat(path) is not None]
     return [line for path in found for line in whole.complaints(machine, "nft", "--check", "--file", path)]
+
+
+write = whole.writer("nft", "nftables", refusal)
 
 
 @op(name="mkdir")

@@ -37,36 +37,12 @@ _HEADER = re.compile(r"[ \t]*\[([^\]]+)\]")
 DEPTH = 10  # files that include each other
 
 
-@op(name="write", mutex="pacman.conf")
-def write(
-    machine: Machine,
-    path: str,
-    content: Blob,
-    mode: int | None = None,
-    owner: str | None = None,
-    group: str | None = None,
-    backup: str | None = None,
-    validate: list[str] | None = None,
-) -> Result:
-    """Write the file of a repository. If pacman refuses the whole configuration then, restore the former file."""
-    return _write(machine, path, content, mode, owner, group, validate)
-
-
-def _write(
-    machine: Machine,
-    path: str,
-    content: Blob,
-    mode: int | None = None,
-    owner: str | None = None,
-    group: str | None = None,
-    validate: list[str] | None = None,
-) -> Result:
-    return whole.write(machine, path, content, mode, owner, group, validate, refusal, "pacman")
-
-
 def refusal(machine: RealMachine) -> list[str]:
     """Return the errors that pacman finds in its whole configuration. pacman does nothing else then."""
     return whole.errors(machine, "pacman", "--deptest", mark="error:")
+
+
+write = whole.writer("pacman", "pacman.conf", refusal)
 
 
 @op(mutex="pacman.conf")
@@ -74,7 +50,8 @@ def include(machine: Machine, path: str) -> Result:
     """Let pacman.conf include a file: add a line at the end."""
     text = machine.read(CONFIGURATION).decode("utf-8", "surrogateescape")
     new = text + ("" if text.endswith("\n") or not text else "\n") + f"Include = {path}\n"
-    return _write(machine, CONFIGURATION, Blob.of(new.encode("utf-8", "surrogateescape")))
+    result: Result = write.function(machine, CONFIGURATION, Blob.of(new.encode("utf-8", "surrogateescape")))
+    return result
 
 
 @op(mutex="pacman.conf")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, Blob, HostNode
+from statecfg.remote.graph.model import Action, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.real import RealMachine
@@ -17,26 +17,14 @@ BROKEN = (1, 4)  # the status of zypper if it can't read its configuration
 _ADVICE = ("Please file a bug report", "See http", "Unexpected exception")
 
 
-@op(name="write", mutex="zypper")
-def write(
-    machine: Machine,
-    path: str,
-    content: Blob,
-    mode: int | None = None,
-    owner: str | None = None,
-    group: str | None = None,
-    backup: str | None = None,
-    validate: list[str] | None = None,
-) -> Result:
-    """Write the file of a repository. If zypper refuses the whole configuration then, restore the former file."""
-    return whole.write(machine, path, content, mode, owner, group, validate, refusal, "zypper")
-
-
 def refusal(machine: RealMachine) -> list[str]:
     """Return why zypper can't read its whole configuration. zypper uses no network for this."""
     argv = [*zypper_program.CALL, "repos"]
     lines = whole.errors(machine, *argv, env=zypper_program.PLAIN, failed=BROKEN)
     return [line for line in lines if not line.startswith(_ADVICE)]
+
+
+write = whole.writer("zypper", "zypper", refusal)
 
 
 def refuse_conflicts(node: HostNode, world: World) -> None:
