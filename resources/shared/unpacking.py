@@ -47,8 +47,18 @@ class Archive:
 
     def __init__(self, opened: Callable[[], Any], strip: int) -> None:
         self.opened, self.strip = opened, strip
+        self._raw: Any = None
         self._reader: _Tar | _Zip | None = None
         self._members: dict[str, PackedFile] = {}
+
+    def __del__(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        """Close the file. Its members are read as long as something refers to the archive."""
+        if self._raw is not None:
+            self._raw.close()
+        self._raw = self._reader = None
 
     def members(self, digests: bool = False) -> Mapping[str, PackedFile]:
         """Return name → member, in the order of the archive.
@@ -57,19 +67,28 @@ class Archive:
         :raises ValueError: if it is not an archive, or not a safe one
         """
         if self._reader is None or (digests and not all(each.digest for each in self._members.values())):
-            raw = self.opened()
-            found: dict[str, PackedFile] = {}
+            self._close()
+            self._raw = self.opened()
             try:
-                self._reader = _Zip(raw) if _is_zip(raw) else _Tar(raw)
-                self._read(self._reader, found, digests)
-            except UnsafeArchive:
+                self._members = self._found(digests)
+            except BaseException:
+                self._close()
                 raise
-            except _failures() as problem:
-                raise ValueError(f"it is not a readable tar or zip archive: {problem}") from None
-            _check_parents(found)
-            _check_links(found)
-            self._members = found
         return self._members
+
+    def _found(self, digests: bool) -> dict[str, PackedFile]:
+        """Read the archive from its beginning. See `members`."""
+        found: dict[str, PackedFile] = {}
+        try:
+            self._reader = _Zip(self._raw) if _is_zip(self._raw) else _Tar(self._raw)
+            self._read(self._reader, found, digests)
+        except UnsafeArchive:
+            raise
+        except _failures() as problem:
+            raise ValueError(f"it is not a readable tar or zip archive: {problem}") from None
+        _check_parents(found)
+        _check_links(found)
+        return found
 
     def _read(self, reader: _Tar | _Zip, found: dict[str, PackedFile], digests: bool) -> None:
         """Fill a map with the members of an archive."""
