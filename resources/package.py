@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import ActionSpec, Attrs, HostNode, Name, NodeOptions, PackageName, PublicLine, World, node_type
+from statecfg import (
+    AbsolutePath,
+    ActionSpec,
+    Attrs,
+    HostNode,
+    Name,
+    NodeOptions,
+    PackageName,
+    PublicLine,
+    World,
+    node_type,
+)
 from statecfg.resources.shared import package_manager, package_removal, package_snapshot, package_transaction
 
 
@@ -14,6 +25,7 @@ def package(
     name: PackageName,
     *,
     version: PublicLine | None = None,
+    file: AbsolutePath | None = None,
     update_cache: int | None = None,
     absent: bool = False,
     purge: bool = False,
@@ -57,6 +69,9 @@ def package(
 
     :param name: the name of the package, with ``:architecture`` for a foreign architecture
     :param version: the required version, exact or as a pattern such as ``"1.22.*"``; a newer version is replaced
+    :param file: apt only: a file of the host with the package, such as ``/srv/tool_1.2_amd64.deb``. apt installs it,
+        and what it needs from the repositories. Another version in the file is a difference. The package automatically
+        requires a node that brings the file
     :param update_cache: before installing the package, update the package lists if they are older than this many
         seconds
     :param absent: the package must not be installed
@@ -100,7 +115,9 @@ def contradictions(attrs: Attrs) -> None:
     """Refuse attributes that contradict each other."""
     if attrs.get("absent") and (attrs.get("version") or attrs.get("update_cache") is not None):
         raise ValueError("absent can't be combined with version or update_cache")
-    for name in ("hold", "recommends", "default_release", "enable_repositories", "replaces"):
+    if attrs.get("file") and attrs.get("version"):
+        raise ValueError("file can't be combined with version: the file has one")
+    for name in ("file", "hold", "recommends", "default_release", "enable_repositories", "replaces"):
         if attrs.get("absent") and attrs.get(name) and name != "recommends":
             raise ValueError(f"absent can't be combined with {name}")
     if attrs.get("absent") and attrs.get("recommends") is not None:
@@ -120,8 +137,9 @@ def contradictions(attrs: Attrs) -> None:
 
 @package.needs
 def needs(attrs: Attrs) -> list[str]:
-    """Need the files that name the repositories, and answers to the questions of the package."""
-    return ["repository:", "module:", "answers:" + attrs["name"].partition(":")[0]]
+    """Need the files that name the repositories, answers to the questions of the package, and its own file."""
+    own = ["path:" + attrs["file"]] if attrs.get("file") else []
+    return ["repository:", "module:", "answers:" + attrs["name"].partition(":")[0], *own]
 
 
 @package.to_wire

@@ -70,7 +70,10 @@ def install(machine: Machine, packages: list[records.InstallItem], options: Sequ
     if result["status"] != "ok":
         return result
     effect, allowed, units = package_steps.replacement(machine, packages, options)
-    named = [package["name"] + ("=" + package["version"] if package["version"] else "") for package in packages]
+    named = [
+        package.get("file") or package["name"] + ("=" + package["version"] if package["version"] else "")
+        for package in packages
+    ]
     chosen = ["--allow-downgrades", *options, "install", "--", *dict.fromkeys(named)]
     if not allowed:
         return machine.run([*CALL, "--no-remove", *chosen], effect, env=QUIET, timeout=TIMEOUT, interruptible=False)
@@ -217,13 +220,43 @@ def transaction(world: World, wanted: records.WantedPackages, purge: bool = Fals
     """
     unwanted = sorted(name for name, entry in wanted.items() if entry.get("gone"))
     present = [(name, entry) for name, entry in sorted(wanted.items()) if not entry.get("gone")]
-    named = [name + ("=" + (entry["version"] or "") if entry.get("version") else "") for name, entry in present]
+    named = [_argument(world, name, entry) for name, entry in present]
     if not named:
         return simulate(world, ["purge" if purge else "remove", "--", *unwanted]) if unwanted else {}
     options = next((entry["options"] for _, entry in present if entry.get("options")), ())
     keep = [] if unwanted or package_steps.replaceable(wanted) else ["--no-remove"]
     argv = [*keep, "--allow-downgrades", *options, "install", "--", *named]
     return simulate(world, [*argv, *(name + "-" for name in unwanted)])
+
+
+def _argument(world: World, name: str, entry: records.WantedPackage) -> str:
+    """Return how apt-get is told what to install.
+
+    :raises Unknown: if an earlier node brings the file of the package
+    """
+    if entry.get("file"):
+        file_version(world, entry["file"], name)
+        return entry["file"]
+    return name + ("=" + (entry["version"] or "") if entry.get("version") else "")
+
+
+def file_version(world: World, path: str, name: str) -> str:
+    """Return the version of the package in a file.
+
+    :param name: the name that the package must have
+    :raises Unknown: if an earlier node brings the file
+    :raises CheckError: if there is no such file, or if it contains something else
+    """
+    if world.stat(path) is None:
+        raise CheckError(f"{path} does not exist; a node that brings it is required automatically")
+    probe = world.probe(["dpkg-deb", "--show", "--showformat=${Package} ${Version}", path], inputs=("settings", [path]))
+    found, _, version = probe.text.partition(" ")
+    if probe.status or not version:
+        said = probe.errors.decode("utf-8", "replace").strip().splitlines()[:1] or ["no output"]
+        raise CheckError(f"dpkg can't read the package {path}: {said[0]}")
+    if found != name.partition(":")[0]:
+        raise CheckError(f"{path} contains the package {found}, and this node is about {name}; name the node {found}")
+    return version
 
 
 def unneeded(world: World, names: Iterable[str]) -> set[str]:

@@ -276,7 +276,7 @@ def undo(
         return package_snapshot.installed_again(world, replaced, [])
     else:
         spec = ActionSpec()
-        if now is None or now.get("state") or attrs.get("version"):
+        if now is None or now.get("state") or attrs.get("version") or attrs.get("file"):
             replaced = [(other, version) for other, version, _ in memory.get("replaced") or ()]
             former = [(name, was["version"]), *replaced]
             spec = package_snapshot.installed_again(world, former, [name] if memory["auto"] else [])

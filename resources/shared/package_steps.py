@@ -19,6 +19,7 @@ UPDATED = "now"  # instead of a time: this run fetches the lists
 BRINGS = ["files", "units", "users", "groups"]
 EVERYTHING = ["packages", "automatic", "dependencies", *BRINGS]
 OPTIONS = {
+    "file": ("apt",),
     "recommends": ("apt", "dnf", "zypper"),
     "default_release": ("apt",),
     "enable_repositories": ("dnf",),
@@ -122,6 +123,8 @@ def installation(world: World, packages: Iterable[records.InstallItem], options:
         effect["asked"].update(dict.fromkeys(package.get("replaced", ()), GONE))
     for package in packages:
         effect["asked"][package["name"]] = {"version": package["version"], "gone": False}
+        if package.get("file"):
+            effect["asked"][package["name"]]["file"] = package["file"]
         effect["automatic"][package["name"]] = None
         effect["packages"][package["name"]] = installed(package["version"] or "newest")
     return effect

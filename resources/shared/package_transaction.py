@@ -31,9 +31,24 @@ def version(node: HostNode, world: World) -> str:
 
 def satisfied(world: World, node: HostNode) -> bool:
     """Return whether the node's package is installed, in a wanted version."""
-    entry, version = world.entry("packages", node.attrs["name"]), node.attrs.get("version")
+    entry = world.entry("packages", node.attrs["name"])
     present = entry["version"] if entry is not None and not entry.get("state") else None
+    version = wanted_version(world, node.attrs) if present is not None else None
     return present is not None and (version is None or fnmatch.fnmatchcase(present, version))
+
+
+def wanted_version(world: World, attrs: records.Attrs) -> str | None:
+    """Return the version or the pattern that a node wants; None: any.
+
+    :raises Unknown: if an earlier node brings the file of the package
+    :raises CheckError: if the file is not one with this package
+    """
+    if not attrs.get("file"):
+        version: str | None = attrs.get("version")
+        return version
+    from statecfg.resources.shared import apt  # a part of the bundle
+
+    return apt.file_version(world, attrs["file"], attrs["name"])
 
 
 def installation(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
@@ -53,6 +68,7 @@ def installation(node: HostNode, nodes: Mapping[str, HostNode], world: World) ->
     left: list[str] = []
     known_after = None
     try:
+        item["version"] = wanted_version(world, attrs)
         if stale is False:
             item = coming(world, node, nodes, entry.get("version"))
             if item.get("replaced"):
@@ -65,6 +81,8 @@ def installation(node: HostNode, nodes: Mapping[str, HostNode], world: World) ->
         item["update"] = attrs["update_cache"]
     if attrs.get("replaces"):
         item["replaces"] = sorted(attrs["replaces"])
+    if attrs.get("file"):
+        item["file"] = attrs["file"]
     if entry.get("held"):
         item["held"] = True
     actions = [*first, apt.install([item], apt.options(attrs))]
@@ -182,8 +200,9 @@ def coming(world: World, node: HostNode, nodes: Mapping[str, HostNode], unpacked
 def _asks(world: World, node: HostNode) -> dict[str, records.WantedPackage]:
     """Return the packages that the layer installs in one transaction with the node's: name → what is wanted."""
     mine = manager(world).options(node.attrs)
-    peers = [peer for peer in beside(world, node, absent=False) if peer is node or not satisfied(world, peer)]
-    return {peer.attrs["name"]: _ask(peer.attrs, mine) for peer in peers if _options(world, peer) == mine}
+    alike = [peer for peer in beside(world, node, absent=False) if _options(world, peer) == mine]
+    peers = [peer for peer in alike if peer is node or not satisfied(world, peer)]
+    return {peer.attrs["name"]: _ask(peer.attrs, mine) for peer in peers}
 
 
 def _options(world: World, node: HostNode) -> list[str] | None:
@@ -201,6 +220,8 @@ def _ask(attrs: records.Attrs, options: list[str]) -> records.WantedPackage:
         entry["options"] = options
     if attrs.get("replaces"):
         entry["replaces"] = list(attrs["replaces"])
+    if attrs.get("file"):
+        entry["file"] = attrs["file"]
     return entry
 
 
@@ -261,16 +282,17 @@ def choice(
     try:
         steps = together(world, {**before, name: entry})
     except CheckError as problem:
-        why = used.unknown_package(world, name, entry.get("version"), str(problem))
+        known = entry.get("file")
+        why = None if known else used.unknown_package(world, name, entry.get("version"), str(problem))
         if why is None:
             raise
         raise why from None
     if name not in steps and unpacked is None:
         alone = ", ".join(sorted(together(world, {name: entry})))
-        known = f"provided by {alone}; use that name"
+        provided = f"provided by {alone}; use that name"
         if not alone:
-            known = "provided by an installed package; use that package's name"
-        raise CheckError(f"{name} is {used.VIRTUAL}, {known}")
+            provided = "provided by an installed package; use that package's name"
+        raise CheckError(f"{name} is {used.VIRTUAL}, {provided}")
     return steps
 
 

@@ -24,12 +24,14 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
 
         :ivar options: options of the manager for the transaction; those of the last package apply
         :ivar replaces: packages that the transaction may remove
+        :ivar file: the file of the host with the package
         """
 
         version: str | None
         gone: bool
         options: Sequence[str]
         replaces: Sequence[str]
+        file: str
 
     WantedPackages = Mapping[str, WantedPackage]
 
@@ -43,6 +45,7 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         :ivar replaced: those that are removed because this one replaces them
         :ivar units: their running units, to stop first
         :ivar held: whether the package is on hold, which must be released first
+        :ivar file: the file of the host with the package
         """
 
         name: str
@@ -53,6 +56,7 @@ if TYPE_CHECKING:  # hosts get no annotations, and need no types
         replaced: NotRequired[list[str]]
         units: NotRequired[list[str]]
         held: NotRequired[bool]
+        file: NotRequired[str]
 
     class RemoveItem(TypedDict):
         """A package that an action removes.

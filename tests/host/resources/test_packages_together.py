@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from tests import lab
 from tests.host.command import Ran, reach, statecfg
 
+OWN = "/srv/own"  # packages in files, which no repository has
 LEDGER = "/var/lib/statecfg/ledger.db"
 # Changes the ledger's package memory to the form of 0.3.0: names without versions, and no added dependencies.
 AS_0_3_0 = """
@@ -83,12 +85,17 @@ def light(light_host: lab.Host, tmp_path_factory: pytest.TempPathFactory) -> lab
         for version in ("1.0", "2.0"):
             repository.add("exact-lib", version)
             repository.add("exact-app", version, depends=f"exact-lib (= {version})")
+        own = lab.AptRepository(repository.directory.with_name(f"{repository.directory.name}-own"))
+        for version in ("1.0", "2.0"):
+            own.add("own", version, depends="db-common (>= 2.0)")
+        own.add("own-more", "1.0", depends="own")
         repository.add("db-rival", "1.0", conflicts="db-server")
         links = "#!/bin/sh\nln -sfn /etc/hosts /etc/linked.conf\n"
         repository.add("linker", "1.0", scripts={"postinst": links, "prerm": "#!/bin/sh\nrm -f /etc/linked.conf\n"})
     except (FileNotFoundError, lab.Unavailable) as reason:
         pytest.skip(f"not run on this machine: {reason}")
     repository.use(light_host)
+    shutil.copytree(own.directory, light_host.path(OWN))
     return light_host
 
 
@@ -100,7 +107,13 @@ def site(light: lab.Host, tmp_path: Path) -> Iterator[Site]:
     yield site
     names = ["db-common", "db-core", "db-server", "db-server-next", "db-client", "db-rival", "linker"]
     names += ["exact-app", "exact-lib"]
-    light.run(["sh", "-c", f"apt-get -qy purge {' '.join(names)}; rm -rf /var/lib/statecfg /var/tmp/data"])
+    light.run(
+        [
+            "sh",
+            "-c",
+            f"dpkg --purge own-more own; apt-get -qy purge {' '.join(names)}; rm -rf /var/lib/statecfg /var/tmp/data",
+        ]
+    )
     assert site.packages() == before
 
 
@@ -342,3 +355,53 @@ def test_installed_packages_that_are_taken_over_one_by_one(site: Site) -> None:
     site("apply", site.write("site.yml", "package: linker"), "--yes")
     playbook = site.write("site.yml", "package: linker", "package: db-rival")
     assert {node["outcome"] for node in site.report("apply", playbook, "--yes").values()} == {"unchanged"}
+
+
+def deb(site: Site, name: str) -> str:
+    """Return the path of a package on the host that no repository has."""
+    (path,) = (path for path in site.host.run(["find", OWN, "-name", f"{name}*.deb"]).stdout.split())
+    return path
+
+
+def test_a_package_in_a_file(site: Site) -> None:
+    """apt installs what it needs from the repositories. Another file with another version is a difference."""
+    before, first, second = site.packages(), deb(site, "own_1.0"), deb(site, "own_2.0")
+    more = f"package: own-more, file: {deb(site, 'own-more')}"
+    playbook = site.write("site.yml", f"package: own, file: {first}", more)
+    planned = site.report("plan", playbook)
+    changes = {change["object"]: change["after"] for node in planned.values() for change in node["changes"]}
+    assert changes == {"package own": "1.0", "package own-more": "1.0", "package db-common": "2.0"}
+    applied = site.report("apply", playbook, "--yes")
+    assert [node["changes"] for node in applied.values()] == [node["changes"] for node in planned.values()]
+    assert {node["outcome"] for node in site.report("apply", playbook, "--yes").values()} == {"unchanged"}
+    newer = site.write("site.yml", f"package: own, file: {second}", more)
+    (change,) = site.report("plan", newer)["package:own"]["changes"]
+    assert (change["before"], change["after"]) == ("1.0", "2.0")
+    site("apply", newer, "--yes")
+    assert "own 2.0 ii" in " ".join(site.packages())
+    site("apply", playbook := site.write("site.yml", f"package: own, file: {first}", "package: own-more"), "--yes")
+    assert "own 1.0 ii" in " ".join(site.packages())
+    site("destroy", playbook, "--yes")
+    assert site.packages() == before
+    wrong = site.write("wrong.yml", f"package: own, file: {deb(site, 'own-more')}", "package: x, file: /etc/hosts")
+    found = site.report("plan", wrong, code=1)
+    assert "contains the package own-more" in found["package:own"]["reason"]
+    assert "dpkg can't read the package /etc/hosts" in found["package:x"]["reason"]
+
+
+def test_a_package_in_a_file_that_the_run_brings(site: Site) -> None:
+    """Until the file is there, nobody knows its version and what it needs. The next layer has a package above it."""
+    before = site.packages()
+    (site.directory / "own.deb").write_bytes(site.host.path(deb(site, "own_1.0")).read_bytes())
+    resources = ["file: /srv/own.deb, source: own.deb", "package: own, file: /srv/own.deb"]
+    last = f"package: own-more, file: {deb(site, 'own-more')}, requires: ['package:own']"
+    playbook = site.write("site.yml", *resources, last)
+    planned = site.report("plan", playbook)
+    assert planned["package:own"]["outcome"] == "changed"
+    assert planned["package:own"]["known_after"] == "file:/srv/own.deb"
+    applied = site.report("apply", playbook, "--yes")
+    assert {node["outcome"] for node in applied.values()} == {"changed"}
+    assert site.has("own", "own-more") == ["own", "own-more"]
+    assert {node["outcome"] for node in site.report("apply", playbook, "--yes").values()} == {"unchanged"}
+    site("destroy", playbook, "--yes")
+    assert site.packages() == before
