@@ -173,7 +173,8 @@ def download(
 ) -> Result:
     """Fetch a URL and write its content to a file."""
     how = {"headers": headers, "proxy": proxy, "ca": ca, "timeout": timeout}
-    return machine.write(path, Download(url, checksum, how), mode, owner, group, backup, validate)
+    written = machine.write(path, Download(url, checksum, how), mode, owner, group, backup, validate)
+    return files.with_digest(machine, path, written)
 
 
 def matches(world: World, path: str, checksum: str | None) -> bool:

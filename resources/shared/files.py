@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.remote.graph.model import ActionSpec, Blob, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
+from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths, records, restore, snapshot
 
@@ -56,6 +57,17 @@ def write(
     if now is not None and now.file_type == "symlink" and not replace:
         return error("%s is a link to %s, not a file: this run created it; %s" % (path, now.target, HELP))
     return machine.write(path, content, mode, owner, group, backup, validate)
+
+
+def with_digest(machine: Machine, path: str, result: Result) -> Result:
+    """Return the result of a write with the digest of the content, for `learn_content`. A plan does not know it."""
+    if result["status"] != "ok" or not isinstance(machine, RealMachine):
+        return result
+    return {**result, "said": {"content": _digest(machine, path, machine.stat(path))}}
+
+
+def _digest(world: World, path: str, stat: Stat | None) -> str:
+    return f"sha256:{world.digest(path)} ({stat.size if stat is not None else 0} bytes)"
 
 
 def blobs(node: HostNode, world: World) -> list[Blob]:
@@ -119,12 +131,17 @@ def remember(node: HostNode, world: World) -> FileMemory:
     return snap.with_lost(memory) if written or attrs.get("absent") else memory
 
 
-def learn_content(node: HostNode, memory: FileMemory, world: World) -> dict[str, str]:
-    """Record the digest of content that the node itself does not have, because the host made or fetched it."""
+def learn_content(node: HostNode, memory: FileMemory, world: World, said: Mapping[str, str]) -> dict[str, str]:
+    """Record the digest of content that the node itself does not have, because the host made or fetched it.
+
+    :param said: what the action said: other nodes may have changed the file since
+    """
+    if said.get("content"):
+        return {"ours": said["content"]}
     stat = None if node.attrs.get("absent") else world.stat(memory["path"])
     if stat is None or stat.file_type != "file":
         return {}
-    return {"ours": f"sha256:{world.digest(memory['path'])} ({stat.size} bytes)"}
+    return {"ours": _digest(world, memory["path"], stat)}
 
 
 def undo(node: HostNode, memory: FileMemory, world: World) -> ActionSpec:
