@@ -92,5 +92,6 @@ def needs(attrs: Attrs) -> list[str]:
 
 container.identity(["container:{engine}: {name}"])
 container.validate(container_rules.check_container)
+container.reads_as_code("arguments")
 container.overwrites("the undo removes the container with all that others have changed in it; its volumes stay")
 container.implemented_by(containers)

@@ -85,8 +85,18 @@ class HostText(str):
     def __mod__(self, other: Any) -> Any:
         return HostText(str.__mod__(self, other))
 
+    def __rmod__(self, text: Any) -> Any:
+        if isinstance(text, Value) or not isinstance(text, str):
+            return NotImplemented
+        return carried(str.__mod__(text, self), (text, self))
+
     def __mul__(self, times: Any) -> Any:
         return HostText(str.__mul__(self, times))
+
+    __rmul__ = __mul__
+
+    def __iter__(self) -> Iterator[str]:
+        return map(HostText, str.__iter__(self))
 
     def __getitem__(self, at: Any) -> Any:
         return HostText(str.__getitem__(self, at))

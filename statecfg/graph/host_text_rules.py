@@ -19,6 +19,14 @@ _EVERYWHERE = frozenset(
     ("shell", "script", "scripts", "unless", "onlyif", "undo", "command", "directives", "sections", "interpreter",
      "validate")
 )  # fmt: skip
+# Attributes with the arguments of a program.
+_COMMANDS = frozenset(("argv", "args", "command", "unless", "onlyif", "undo", "validate"))
+# Attributes whose whole text is a command for a shell.
+_COMMAND_LINES = frozenset(("shell", "command", "unless", "onlyif", "undo"))
+# Arguments of Ansible modules that are commands, or parts of them.
+_OF_MODULES = frozenset(
+    ("_raw_params", "argv", "cmd", "command", "executable", "free_form", "job", "script", "shell", "validate")
+)
 _PROSE = ("Description", "Documentation")  # settings of units
 _SHELL = "quote it: {{ … | quote }}; or pass it as a whole argument of `argv`, in `env` or in `stdin`"
 _RULES = "use only facts that have the form which the program expects, such as numbers and addresses, or check them"
@@ -31,21 +39,29 @@ def problems(node_type: str, attrs: Mapping[str, Any]) -> Iterator[tuple[str, st
     :param node_type: the name of the node's type
     :param attrs: its attributes, as they are declared
     """
-    rules = _rules(node_type)
     for name, value in attrs.items():
-        if name in ("when_host", "for_each_host"):
-            found = next((text for argv in _commands(value) for text in _in_arguments(argv)), "")
-            found = found.replace("`argv`", f"a command of `{name}`")
-        elif isinstance(value, (list, tuple, PVector)) and name not in rules and name != "interpreter":
-            program = attrs.get("pathname") or attrs.get("entrypoint")
-            argv = [program, *value] if isinstance(program, str) and name in ("args", "command") else [*value]
-            command = name in ("argv", "args", "command", "unless", "onlyif", "undo", "validate")
-            found = next(_in_arguments(argv), "") if command and all(isinstance(one, str) for one in argv) else ""
-        else:
-            found = _harmful(value) if name in rules or name in _EVERYWHERE else _script(value)
-            found = found and f"{show(found)} in `{name}`, which a program runs or reads as rules"
+        found = _problem(node_type, name, value, attrs)
         if found:
             yield name, found, HELP.get(name, _SHELL if name == "argv" else _RULES)
+
+
+def _problem(node_type: str, name: str, value: Any, attrs: Mapping[str, Any]) -> str:
+    """Return what is wrong with the texts of hosts in an attribute, "" if nothing is."""
+    if name in ("when_host", "for_each_host"):
+        found = next((text for argv in _commands(value) for text in _in_arguments(argv)), "")
+        return found.replace("`argv`", f"a command of `{name}`")
+    if name == "arguments" and isinstance(value, Mapping):  # of a module
+        codes = [inner for key, inner in value.items() if key in _OF_MODULES]
+        return next(filter(None, (_problem("", "command", inner, {}) for inner in codes)), "")
+    if isinstance(value, (list, tuple, PVector)) and name in _COMMANDS and name not in _rules(node_type):
+        program = attrs.get("pathname") or attrs.get("entrypoint")
+        argv = [program, *value] if isinstance(program, str) and name in ("args", "command") else [*value]
+        if all(isinstance(one, str) for one in argv):
+            return next(_in_arguments(argv), "")
+    if name in _COMMAND_LINES and isinstance(value, HostText) and value.whole and value:
+        return f"{show(value)} in `{name}` as the program"
+    text = _harmful(value) if is_code(node_type, name) else _script(value)
+    return f"{show(text)} in `{name}`, which a program runs or reads as rules" if text else ""
 
 
 def _commands(value: Any) -> Iterator[Sequence[str]]:

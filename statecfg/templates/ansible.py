@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from jinja2.utils import missing
 
 from statecfg.facts.catalogue import Facts
+from statecfg.graph.host_text import carried
 from statecfg.graph.value import Value
 from statecfg.templates.filters.limits import Refused
 
@@ -189,7 +190,10 @@ def printable(item: Any) -> Any:
     """Return what `{{ item }}` prints: lists and maps as Python writes them, and nothing for None."""
     if item is None:
         return ""
-    return str(_plain(item)) if (isinstance(item, Mapping) or _is_list(item)) and not _secret(item) else item
+    if (isinstance(item, Mapping) or _is_list(item)) and not _secret(item):
+        plain = _plain(item)
+        return carried(str(plain), [plain])
+    return item
 
 
 def _secret(item: Any) -> bool:

@@ -35,9 +35,13 @@ if TYPE_CHECKING:
         root: bool
         notes: List[str]
 
+        def apparent(self, path: str) -> Optional[Stat]:
+            """Return what is at a canonical path."""
+
 
 TIMEOUT = 60.0  # seconds, as in an apply
 LARGEST = 64 << 20  # bytes of planned files that a validator gets
+PRIVATE = "/etc/.statecfg-trial"  # a directory that exists only in the view
 HIDDEN = "its output is not shown because the content contains a secret"
 ABSENT = "no such program in memory"  # what the machine of tests says, which has no programs
 MOST = 4000  # characters of a validator's output in an error
@@ -79,27 +83,44 @@ def cover(path, number):
     data = "lowerdir=/proc/self/fd/%d,upperdir=%s/upper,workdir=%s/work" % (lower, own, own)
     mount("overlay", path, "overlay", 0, data)
 
+def above(path):  # other users may put links in their directories at any moment, also links to the real host
+    here = os.open("/", os.O_PATH | os.O_DIRECTORY)
+    for name in path.split("/")[1:-1]:
+        try:
+            os.mkdir(name, 0o755, dir_fd=here)
+        except FileExistsError:
+            pass
+        below = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+        os.close(here)
+        here = below
+    return here
+
 def put(path, kind, mode, owner, data):
-    real_directory = os.path.isdir(path) and not os.path.islink(path)
-    if os.path.lexists(path) and not (kind == "directory" and real_directory):
+    parent, name = above(path), path.rpartition("/")[2]
+    here = "/proc/self/fd/%d/%s" % (parent, name)
+    real_directory = os.path.isdir(here) and not os.path.islink(here)
+    if os.path.lexists(here) and not (kind == "directory" and real_directory):
         if real_directory:
             import shutil
-            shutil.rmtree(path)
+            shutil.rmtree(here)
         else:
-            os.unlink(path)
-    if not kind:
-        return
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    if kind == "directory":
-        os.makedirs(path, exist_ok=True)
-    elif kind == "symlink":
-        os.symlink(data, path)
-    else:
-        with open(path, "xb") as stream:
-            stream.write(base64.b64decode(data))
-    os.chown(path, owner[0], owner[1], follow_symlinks=False)
-    if kind != "symlink":
-        os.chmod(path, mode)
+            os.unlink(here)
+        real_directory = False
+    if kind == "symlink":
+        os.symlink(data, here)
+        os.chown(here, owner[0], owner[1], follow_symlinks=False)
+    elif kind:
+        if kind == "directory" and not real_directory:
+            os.mkdir(here)
+        flags = os.O_DIRECTORY if kind == "directory" else os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        opened = os.open(here, flags | os.O_NOFOLLOW, 0o600)
+        if kind == "file":
+            with open(opened, "wb", closefd=False) as stream:
+                stream.write(base64.b64decode(data))
+        os.fchown(opened, owner[0], owner[1])
+        os.fchmod(opened, mode)
+        os.close(opened)
+    os.close(parent)
 
 if libc.unshare(0x20000):
     sys.exit("it allows no mount namespace")
@@ -164,7 +185,10 @@ def content_refusal(machine: Simulated, argv: Sequence[str], path: str, blob: Bl
     if blob.origin:
         machine.notes.append(f"{argv[0]} checks the content in the apply: it is not known yet")
         return None
-    trial = f"{os.path.dirname(path).rstrip('/')}/.statecfg-trial-{os.getpid()}"
+    directory, name = os.path.split(path)
+    trial = f"{directory.rstrip('/')}/.statecfg-trial-{os.getpid()}"
+    if _exposed(machine, directory):  # as in an apply: programs also obey files that others put next to the content
+        trial = f"{PRIVATE}-{os.getpid()}/{name}"
     said = refusal(machine, [word.replace("{}", trial) for word in argv], {trial: Entry(stat, 0, blob)})
     if said is None:
         return None
@@ -187,7 +211,11 @@ def refusal(machine: Simulated, argv: Sequence[str], more: Mapping[str, Entry]) 
     started = f"statecfg: the view is complete {os.urandom(8).hex()}"
     order = {"argv": list(argv), "paths": paths, "started": started, "memory": 2 * LARGEST}
     source = json.dumps(order).encode()
-    probe = machine.base.probe([sys.executable, "-I", "-S", "-c", VIEW], TIMEOUT, input=source)
+    try:
+        probe = machine.base.probe([sys.executable, "-I", "-S", "-c", VIEW], TIMEOUT, input=source, last=True)
+    except OSError as problem:
+        machine.notes.append(f"{program} checks the result in the apply: {problem.strerror}")
+        return None
     before, mark, errors = probe.errors.decode("utf-8", "replace").partition(started)
     if not mark:
         if before != ABSENT:
@@ -204,6 +232,19 @@ def refusal(machine: Simulated, argv: Sequence[str], more: Mapping[str, Entry]) 
     errors = errors.partition("\n")[2]
     text = "\n".join(filter(None, (errors.strip(), probe.text.strip())))
     return text[-MOST:] or f"exit status {probe.status}"
+
+
+def _exposed(machine: Simulated, directory: str) -> bool:
+    """Tell whether other users than root can put files in a directory, or exchange it, after the plan."""
+    here = directory
+    while True:
+        stat = machine.apparent(here)
+        sticky = here != directory and stat is not None and stat.mode & 0o1000
+        if stat is not None and (stat.owner != "root" or (stat.mode & 0o022 and not sticky)):
+            return True
+        if here in ("/", ""):
+            return False
+        here = os.path.dirname(here)
 
 
 def _cause(machine: Simulated) -> str:

@@ -37,7 +37,9 @@ def validate(
 
 
 def _exposed(directory: str) -> bool:
-    """Tell whether other users than root and the running one can exchange what is in a directory.
+    """Tell whether other users than root and the running one can put files in a directory, or exchange it.
+
+    Programs also obey files next to what they read.
 
     :param directory: its path without links
     """
@@ -45,7 +47,8 @@ def _exposed(directory: str) -> bool:
     for name in directory.split("/"):
         here = paths.child(here, name) if name else here
         info = os.lstat(here)
-        if info.st_uid not in ours or (info.st_mode & 0o022 and not info.st_mode & st.S_ISVTX):
+        sticky = info.st_mode & st.S_ISVTX and here != directory
+        if info.st_uid not in ours or (info.st_mode & 0o022 and not sticky):
             return True
     return False
 
@@ -57,7 +60,9 @@ def _private_copy(path: str, name: str) -> str:
     """
     import tempfile  # only files with a validator in an exposed directory need it
 
-    copy = os.path.join(tempfile.mkdtemp(prefix="statecfg-"), name)
+    # Programs may look for their settings in the directories above, and in /tmp these are anyone's.
+    place = "/run" if os.geteuid() == 0 and os.path.isdir("/run") else None
+    copy = os.path.join(tempfile.mkdtemp(prefix="statecfg-", dir=place), name)
     with os.fdopen(paths.open_file(path), "rb") as stream, open(copy, "wb") as made:
         piece = stream.read(1 << 18)
         while piece:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from statecfg.remote.machine.trial import VIEW
 from tests.host.resources import races
 from tests.host.resources.test_git_checkout import Repository, checkout
 from tests.host.resources.test_text_edits import Site, nodes
@@ -87,3 +89,32 @@ def test_a_validator_reads_a_file_that_no_other_user_can_exchange(site: Site, ho
     failed = site.report("apply", node.replace("good", "bad"), code=1)
     assert f"{validator} rejects the new content" in str(failed)
     assert site.host.read(f"{home}/settings") == "good"
+
+
+@pytest.mark.parametrize("place", ["/home/ann", "/tmp"])
+def test_a_validator_reads_nothing_that_others_put_next_to_the_content(site: Site, home: str, place: str) -> None:
+    """Many programs obey settings in the directory of what they read, and in those above. Plans are no exception."""
+    validator = "/usr/local/bin/teller"
+    site.host.write(
+        validator, '#!/bin/sh\necho "in $(dirname "$1"), $(stat -c %U "$(dirname "$1")"): no"\nexit 1\n', 0o755
+    )
+    node = f"  - file: {place}/settings\n    content: good\n    owner: ann\n    validate: [{validator}, '{{}}']\n"
+    (planned,) = nodes(site.report("plan", node, code=1)).values()
+    assert "in /etc/.statecfg-trial-" in planned["reason"]
+    assert ", root: no" in planned["reason"]
+    assert not list(site.host.path("/etc").glob(".statecfg-trial*"))
+
+
+@pytest.mark.parametrize("kind", ["file", "directory", "symlink", ""])
+def test_a_plan_follows_no_link_that_a_user_has_just_made(site: Site, home: str, kind: str) -> None:
+    """The directory was one when the plan looked. The link leads to a directory that the view shares with the host."""
+    site.host.run(["sh", "-c", "rm -rf /run/real; mkdir -p /run/real/lib; touch /run/real/lib/kept"])
+    site.host.run(["ln", "-sfn", "/run/real", f"{home}/cache"])
+    paths = [[f"{home}/cache/lib", kind, 0o777, [1, 1], "aGk="]]
+    order = {"argv": ["true"], "paths": paths, "started": "started", "memory": 1 << 20}
+    before = site.host.run(["stat", "-c", "%A %U", "/run/real/lib"]).stdout
+    done = site.host.run(["python3", "-I", "-S", "-c", VIEW], stdin=json.dumps(order), check=False)
+    assert "Not a directory" in done.stderr
+    assert site.host.run(["stat", "-c", "%A %U", "/run/real/lib"]).stdout == before
+    assert site.host.path("/run/real/lib/kept").exists()
+    site.host.run(["sh", "-c", f"rm -rf /run/real {home}/cache"])

@@ -52,6 +52,9 @@ def evaluate(text: str, **more: Any) -> Any:
         "{% set x %}a {{ name }}{% endset %}{{ x }}",
         "{% macro m(a) %}b {{ a }}{% endmacro %}{{ m(name) }}",
         "{% for one in [name] %}{{ one }}{% endfor %}",
+        "{% for letter in name %}{{ letter | upper }}{% endfor %}",
+        "{{ name | map('upper') | join }}",
+        "{{ 2 * name }}",
         "{{ (name | b64encode | b64decode) }}",
     ],
 )
@@ -67,7 +70,16 @@ def test_harmless_and_quoted_texts_are_not_refused(text):
 
 def test_the_mark_survives_python() -> None:
     name = told(EVIL)
-    for text in (name + "a", "a" + name, name.strip(), name[1:], f"echo {name}", f"echo {name}", "".join(["a", name])):
+    for text in (
+        name + "a",
+        "a" + name,
+        name.strip(),
+        name[1:],
+        f"echo {name}",
+        2 * name,
+        name[::-1],
+        "".join(["a", name]),
+    ):
         assert harmful(text), text
     assert not harmful(f"echo {shlex.quote(name)}")
     assert str(Path("/srv") / name) == f"/srv/{EVIL}"  # other code gets ordinary text
@@ -100,6 +112,11 @@ def refused(node: str, argument: str, **attrs: Any) -> str:
         ("sudoers", {"users": ["{}"], "commands": ["ALL"]}),
         ("sudoers", {"content": "{} ALL=(ALL) ALL\n"}),
         ("logrotate", {"paths": ["/var/log/x"], "scripts": {"postrotate": "echo {}"}}),
+        ("logrotate", {"paths": ["/var/log/x"], "directives": ["create 0640 {} adm"]}),
+        ("container", {"image": "docker.io/a", "arguments": ["--", "sh", "-c", "{}"]}),
+        ("ansible_module", {"module": "ansible.builtin.command", "arguments": {"_raw_params": "echo {}"}}),
+        ("ansible_module", {"module": "ansible.builtin.command", "arguments": {"argv": ["sh", "-c", "{}"]}}),
+        ("ansible_module", {"module": "ansible.builtin.cron", "arguments": {"name": "a", "job": "echo {}"}}),
         ("nftables", {"content": "table inet a { chain {} { } }"}),
         ("file", {"content": "#!/bin/sh\necho {}\n"}),
     ],
@@ -130,6 +147,7 @@ def test_text_of_a_host_is_data_elsewhere() -> None:
 
 def test_an_argument_that_would_be_an_option_is_refused() -> None:
     assert "`--`" in refused("command", "a", argv=["rm", told("-rf")], always=True)
+    assert "--privileged" in refused("container", "a", image="docker.io/a", arguments=[told("--privileged")])
 
 
 @each("command", ["test -e {}", ["sh", "-c", "test -e {}"], ["{}", "x"]])
@@ -145,6 +163,8 @@ def test_text_of_a_host_is_refused_in_commands_of_conditions(command):
 
 def test_harmless_text_is_no_program() -> None:
     assert "as the program" in refused("command", "a", argv=[told("/tmp/x")], always=True)
+    assert "as the program" in refused("command", "a", shell=told("/tmp/x"), always=True)
+    assert "as the program" in refused("cron", "a", schedule="@daily", command=told("/tmp/x"))
 
 
 @each("name", resources.available())
