@@ -55,8 +55,9 @@ def file(
     owner is neither root nor the user who applies: then the set-user-id bits go. If the path is a directory or a link,
     statecfg does not touch it and the node fails, unless `follow` or `replace` decides about a link. If a package
     or command of the same run may create a link there, the plan shows `known after` that node, and the executor decides
-    when it reaches the file. If a file is mounted at the path, such as /etc/hosts in a container, statecfg writes into
-    that file: the change is not atomic then, and the plan says that.
+    when it reaches the file. In directories such as `conf.d`, for files of others, it expects no link. If a file
+    is mounted at the path, such as /etc/hosts in a container, statecfg writes into that file: the change is not atomic
+    then, and the plan says that.
 
     If the file belonged to another user, statecfg replaces it with a new file, even if its content is right. Otherwise
     the former owner could still write to it through an open file or a hard link. If an access list (ACL) grants more

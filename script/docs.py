@@ -50,6 +50,8 @@ ELSEWHERE = {
     "NO_COLOR": "no colors",
     "FORCE_COLOR": "colors, even if the output is not a terminal",
     "CI": "statecfg asks no questions",
+    "STATECFG_INVENTORY_ENV": "names of further variables, separated by commas, that programs which print inventories "
+    "receive",
     "STATECFG_STATE_DIR": "on hosts: the absolute path of the state directory, with the executor, the lock and the "
     "ledger. The executor creates it. Tests and the demo set it so that they don't use the machine's own ledger",
     "XDG_STATE_HOME": "on hosts, for users other than root: the parent of the state directory `statecfg/`, which "

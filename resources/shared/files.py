@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -95,7 +96,12 @@ def stays(attrs: records.Attrs, found: object) -> bool:
 
 
 def link_maker(world: World, path: str) -> str | None:
-    """Return a required node that may still make a link at a path where nothing is now, None if there is none."""
+    """Return a required node that may still make a link at a path where nothing is now, None if there is none.
+
+    Directories such as `conf.d` are for files of others: packages make no links there.
+    """
+    if posixpath.dirname(path).endswith(".d"):
+        return None
     if world.is_known(path) or world.apparent(path) is not None:
         return None
     try:
