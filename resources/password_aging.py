@@ -52,5 +52,5 @@ def contradictions(attrs: Attrs) -> None:
     entry_rules.check_ages(attrs)
 
 
-password_aging.implemented_by(password_ages)
+password_aging.managed_by(password_ages.Ages)
 password_aging.logins()

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from statecfg.problems import collecting as collecting
     from statecfg.problems.positions import SourceLocation as SourceLocation
     from statecfg.remote.graph.borg import make_validators as make_validators
+    from statecfg.remote.graph.facet_entry import FacetEntry as FacetEntry
     from statecfg.remote.graph.model import Action as Action
     from statecfg.remote.graph.model import ActionSpec as ActionSpec
     from statecfg.remote.graph.model import Blob as Blob
@@ -114,6 +115,7 @@ _HOMES = {
         "statecfg.problems": "InvalidInput Problem collecting",
         "statecfg.problems.positions": "SourceLocation",
         "statecfg.remote.graph.borg": "make_validators",
+        "statecfg.remote.graph.facet_entry": "FacetEntry",
         "statecfg.remote.graph.model": "Action ActionSpec Blob CheckError HostNode Keyword Unknown",
         "statecfg.remote.graph.nodetype": "NodeType facet node_type",
         "statecfg.remote.graph.ops": "op",

@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from statecfg.remote.graph import undoing
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import apt_settings, records, undoing
+from statecfg.resources.shared import apt_settings, records
 
 if TYPE_CHECKING:
     from typing import TypedDict

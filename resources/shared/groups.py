@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statecfg.remote.graph import undoing
 from statecfg.remote.graph.model import Action, ActionSpec, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import records, undoing
+from statecfg.resources.shared import records
 
 if TYPE_CHECKING:
     from typing import TypedDict

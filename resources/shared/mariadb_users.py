@@ -7,11 +7,12 @@ import hmac
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from statecfg.remote.graph import undoing
 from statecfg.remote.graph.model import Action, ActionSpec, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import mariadb, records, undoing
+from statecfg.resources.shared import mariadb, records
 from statecfg.resources.shared.mariadb import account, key, literal
 
 if TYPE_CHECKING:

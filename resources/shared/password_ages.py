@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from statecfg.remote.graph.model import Action, ActionSpec, HostNode
+from statecfg.remote.graph.facet_entry import FacetEntry
+from statecfg.remote.graph.model import Action
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records, undoing
-
-if TYPE_CHECKING:
-    from typing import TypedDict
-
-    class PasswordAgeMemory(TypedDict):
-        """The memory of a `password_aging`: the former rules; None without a user."""
-
-        entry: records.Fields | None
-
+from statecfg.resources.shared import paths, records
 
 SHADOW = "/etc/shadow"
 DAY = 86400
@@ -67,32 +57,24 @@ def age(machine: Machine, user: str, changed: records.Fields) -> Result:
     return machine.run(["chage", *argv, "--", user], {"password_aging": {user: changed}})
 
 
-def _wanted(node: HostNode) -> records.Fields:
-    return {field: node.attrs[field] for field in FIELDS if node.attrs.get(field) is not None}
+class Ages(FacetEntry):
+    """The rules of a user. A user that a required node creates has none yet."""
 
+    facet = "password_aging"
+    fields = tuple(FIELDS)
 
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the rules of the user with the wanted ones.
+    def key(self) -> str:
+        """Return the user."""
+        return str(self.attrs["user"])
 
-    :raises CheckError: if the user does not exist
-    """
-    user = node.attrs["user"]
-    paths.account(world, "users", user, node, nodes)
-    present = world.entry("password_aging", user) or {}  # empty for a user that a required node creates
-    changed = {field: value for field, value in _wanted(node).items() if present.get(field) != value}
-    return [age(user, changed)] if changed else []
+    def named(self, field: str) -> str:
+        """Return the words for a rule."""
+        return f"{field} of the password of {self.key()}"
 
+    def require(self, now: records.Fields | None) -> None:
+        """Check that the user exists or will exist."""
+        paths.account(self.world, "users", self.key(), self.node, self.nodes)
 
-def remember(node: HostNode, world: World) -> PasswordAgeMemory:
-    """Record the rules of the user."""
-    return {"entry": world.entry("password_aging", node.attrs["user"])}
-
-
-def undo(node: HostNode, memory: PasswordAgeMemory, world: World) -> ActionSpec:
-    """Restore the rules that the node set, except those that others have changed since."""
-    user = node.attrs["user"]
-    was, present = memory["entry"], world.entry("password_aging", user)
-    if was is None or present is None:
-        return ActionSpec()
-    changed, left = undoing.reverted(was, _wanted(node), present, lambda field: f"{field} of the password of {user}")
-    return ActionSpec([age(user, changed)] if changed else [], left=left)
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Change the rules."""
+        return [age(self.key(), fields)]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from statecfg.remote.graph import undoing
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import postgresql, records, undoing
+from statecfg.resources.shared import postgresql, records
 from statecfg.resources.shared.postgresql import extension, key, literal, name
 
 if TYPE_CHECKING:

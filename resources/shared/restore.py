@@ -6,12 +6,13 @@ import posixpath
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
+from statecfg.remote.graph import undoing
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, ok
 from statecfg.remote.machine import hidden
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import paths, records, snapshot, tree, undoing
+from statecfg.resources.shared import paths, records, snapshot, tree
 
 
 @op

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from statecfg.remote.graph import undoing
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records, undoing
+from statecfg.resources.shared import paths, records
 
 PROGRAM = ("/usr/sbin/semanage", "/sbin/semanage")
 TIMEOUT = 300.0  # each change compiles the policy

@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from statecfg.remote.graph import undoing
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, Stat, World
-from statecfg.resources.shared import entries, filesystems, mounts, paths, records, undoing
+from statecfg.resources.shared import entries, filesystems, mounts, paths, records
 
 if TYPE_CHECKING:
     from typing import TypedDict

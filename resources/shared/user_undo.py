@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from statecfg.remote.graph import undoing
 from statecfg.remote.graph.model import ActionSpec, CheckError, HostNode
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import groups, records, restore, snapshot, undoing, users
+from statecfg.resources.shared import groups, records, restore, snapshot, users
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

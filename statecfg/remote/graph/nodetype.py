@@ -9,7 +9,6 @@ from statecfg.remote.graph.filled import of_attrs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any, Callable, Dict, FrozenSet, Generic, List, Mapping, Optional, Sequence, Tuple, Union
 
     from typing_extensions import ParamSpec
@@ -64,11 +63,9 @@ class NodeType(Generic[P]):
         module: str = "",
         doc: Optional[str] = None,
     ) -> None:
-        self.name, self.function, self.given_schema = name, function, schema
-        self.produces_ops = tuple(produces_ops)
-        self.module = module
-        self.__name__ = name
-        self.__doc__ = doc
+        self.name = self.__name__ = name
+        self.function, self.given_schema, self.__doc__ = function, schema, doc
+        self.produces_ops, self.module = tuple(produces_ops), module
         self.methods: Dict[str, Callable[..., Any]] = {}
         self.outputs: Dict[str, Callable[..., Any]] = {}
         self.overwriting = ""  # see `overwrites`
@@ -232,9 +229,7 @@ class NodeType(Generic[P]):
     def drifts(self, function: Callable[[Mapping[str, Any]], bool]) -> Callable[[Mapping[str, Any]], bool]:
         """Register whether the host can drift from a node: `function(attrs)`. Without a function, it always can.
 
-        Not from a node that only runs or waits for something, for example: nothing on the host says whether it did
-        that. `verify` skips such a node after it was applied, unless its definition or a node in its `restart_on`
-        changed.
+        `verify` skips a node that can't, such as one that waits, unless its definition or its `restart_on` changed.
         """
         return self._register("drifts", function)
 
@@ -260,19 +255,24 @@ class NodeType(Generic[P]):
     def effect(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Register how to find out whether the system uses what a node defines: `f(node, world[, nodes]) -> text`.
 
-        For types that write one source among several, such as one file of a directory. statecfg calls it at the end of
-        the plan and of the run, on the host as it is then. A node with the attribute `allow_override` is not asked.
+        For types that write one source among several. statecfg calls it at the end of the plan and of the run, on the
+        host as it is then. A node with the attribute `allow_override` is not asked.
 
         :param function: returns why the system does not use it, with the file and the line that win; "" if it does.
             `nodes` are all nodes by name
         """
         return self._register("effect", function)
 
-    def implemented_by(self, module: ModuleType) -> None:
+    def implemented_by(self, module: Any) -> None:
         """Register the functions of a module under their own names: check, blobs, guard, remember, learn and undo."""
         for method in ("check", "blobs", "guard", "remember", "learn", "undo"):
             if hasattr(module, method):
                 self._register(method, getattr(module, method))
+
+    def managed_by(self, thing: Any) -> None:
+        """Register the check, remember and undo of a subclass of `statecfg.FacetEntry`."""
+        for method, function in thing.functions().items():
+            self._register(method, function)
 
     def _register(self, method: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if method in self.methods:

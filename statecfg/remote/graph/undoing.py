@@ -38,17 +38,31 @@ def reverted(
     :param named: returns the words for a field in a message
     :param same: tells whether a present value equals one that the node set; without it, `==` does
     """
+    back, changed = compared(was, made, now, (lambda field, present, value: same(present, value)) if same else None)
+    return back, [stays(named(field), now.get(field)) for field in changed]
+
+
+def compared(
+    was: Mapping[str, Any],
+    made: Mapping[str, Any],
+    now: Mapping[str, Any],
+    same: Callable[[str, Any, Any], bool] | None = None,
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the former values of the fields to restore, and the fields that others have changed.
+
+    :param same: tells whether the present value of a field equals one that the node set; without it, `==` does
+    """
     back: dict[str, Any] = {}
-    left: list[str] = []
+    changed: list[str] = []
     for field, value in made.items():
         present, former = now.get(field), was.get(field)
         if present == former:
             continue
-        if present == value if same is None else same(present, value):
+        if present == value if same is None else same(field, present, value):
             back[field] = former
         else:
-            left.append(stays(named(field), present))
-    return back, left
+            changed.append(field)
+    return back, changed
 
 
 def items(was: Any, made: Any, now: Any, exact: bool, named: str) -> tuple[list[str], list[str]]:

@@ -1,0 +1,180 @@
+"""Things that are entries of a facet: check, snapshot and undo from a few declarations."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph import undoing
+from statecfg.remote.graph.model import ActionSpec, CheckError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Tuple
+
+    from statecfg.remote.graph.model import Action, HostNode
+
+    Fields = Dict[str, Any]
+
+
+class FacetEntry:
+    """A thing that is an entry of a facet. `NodeType.managed_by` gives a node type its check, remember and undo.
+
+    A subclass says which entry it is, and how an op changes it. The check changes what differs from the node. The
+    undo removes what the node created, and restores what it changed; what others have changed since stays.
+    An instance is about one node in one world.
+
+    :cvar facet: the name of the facet
+    :cvar fields: the attributes that are fields of the entry under the same names
+    :cvar kept_as: the name of the entry in the snapshot
+    :cvar whole: whether a new thing that others have changed stays, too; otherwise, undo removes it
+    :cvar together: whether a change sets all fields: then the undo restores all of them or none
+    :ivar attrs: the attributes of the node
+    """
+
+    facet: ClassVar[str] = ""
+    fields: ClassVar[Tuple[str, ...]] = ()
+    kept_as: ClassVar[str] = "entry"
+    whole: ClassVar[bool] = False
+    together: ClassVar[bool] = False
+
+    def __init__(self, node: HostNode, world: Any, nodes: Optional[Mapping[str, HostNode]] = None) -> None:
+        self.node, self.world, self.nodes = node, world, nodes or {}
+        self.attrs = node.attrs
+
+    @classmethod
+    def functions(cls) -> Dict[str, Callable[..., Any]]:
+        """Return the functions of a node type that manages such things; see `NodeType.managed_by`."""
+        return {
+            "check": lambda node, nodes, world: cls(node, world, nodes).check(),
+            "remember": lambda node, world: cls(node, world).remember(),
+            "undo": lambda node, memory, world: cls(node, world).undo(memory),
+        }
+
+    # What most subclasses define.
+
+    def key(self) -> str:
+        """Return the key of the entry. Without a definition, it is the attribute `name`."""
+        return str(self.attrs["name"])
+
+    def named(self, field: str) -> str:
+        """Return the words for a field in messages, such as "the GID of app"."""
+        return f"{field} of {self.key()}"
+
+    def change(self, now: Fields, fields: Fields) -> List[Action]:
+        """Return the actions that give an entry these fields.
+
+        :param now: its present fields
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define change")
+
+    def create(self, fields: Fields) -> List[Action]:
+        """Return the actions that make an entry with these fields. Without a definition, `change` makes it."""
+        return self.change({}, fields)
+
+    def remove(self, now: Fields) -> List[Action]:
+        """Return the actions that remove the entry. Without a definition, it can't be removed."""
+        return []
+
+    # What some need.
+
+    def ready(self) -> None:
+        """Check before a check and a snapshot that the host can have such things; otherwise, raise CheckError."""
+
+    def require(self, now: Optional[Fields]) -> None:
+        """Check that the host can have this thing; otherwise, raise CheckError. Not called for `absent`."""
+
+    def present(self) -> Optional[Fields]:
+        """Return the present entry; None if there is none."""
+        found: Optional[Fields] = self.world.entry(self.facet, self.key())
+        return found
+
+    def own(self, entry: Optional[Fields]) -> Optional[Fields]:
+        """Return an entry as the undo counts it: None for one that the host has by default, such as from a policy."""
+        return entry
+
+    def wanted(self) -> Fields:
+        """Return the fields that the node sets, as the facet shows them."""
+        return {field: self.attrs[field] for field in self.fields if self.attrs.get(field) is not None}
+
+    def same(self, field: str, now: Any, value: Any) -> bool:
+        """Tell whether a present value is the one that the node sets."""
+        return bool(now == value)
+
+    def in_the_way(self, now: Fields) -> str:
+        """Return why the thing can't be removed now, such as "shop contains 2 tables"; "" if it can."""
+        return ""
+
+    permission: ClassVar[Tuple[str, str]] = ("", "")  # what follows this reason in the error and in the undo's message
+
+    def stays(self, field: str, now: Any) -> str:
+        """Return the message about a field that others have changed."""
+        return undoing.stays(self.named(field), now)
+
+    def recorded(self, memory: Mapping[str, Any]) -> Optional[Fields]:
+        """Return the former entry from a snapshot."""
+        found: Optional[Fields] = memory[self.kept_as]
+        return found
+
+    def restore(self, was: Fields) -> ActionSpec:
+        """Return what makes a removed thing again."""
+        return ActionSpec(self.create(was))
+
+    def give_back(self, now: Fields, was: Fields) -> ActionSpec:
+        """Return what gives an entry its former fields.
+
+        :param was: the fields to restore
+        """
+        return ActionSpec(self.change(now, was))
+
+    # What a node type calls.
+
+    def check(self) -> List[Action]:
+        """Compare the thing with the node.
+
+        :raises CheckError: if it can't be made or removed
+        """
+        self.ready()
+        now = self.present()
+        if self.attrs.get("absent"):
+            return [] if now is None else self._removal(now)
+        self.require(now)
+        wanted = self.wanted()
+        if now is None:
+            return self.create(wanted)
+        wrong = {field: value for field, value in wanted.items() if not self.same(field, now.get(field), value)}
+        return self.change(now, wanted if self.together else wrong) if wrong else []
+
+    def _removal(self, now: Fields) -> List[Action]:
+        reason = self.in_the_way(now)
+        if reason:
+            raise CheckError("; ".join(filter(None, (reason, self.permission[0]))))
+        return self.remove(now)
+
+    def remember(self) -> Dict[str, Any]:
+        """Record the entry."""
+        self.ready()
+        return {self.kept_as: self.present()}
+
+    def undo(self, memory: Mapping[str, Any]) -> ActionSpec:
+        """Remove a thing that the node created, or restore what it removed or changed."""
+        was, now = self.own(self.recorded(memory)), self.own(self.present())
+        if self.attrs.get("absent"):
+            return self.restore(was) if was is not None and now is None else ActionSpec()
+        if now is None:
+            return ActionSpec()
+        if was is None:
+            return self._dropped(now)
+        made = self.wanted()
+        back, changed = undoing.compared(was, made, now, self.same)
+        if back and self.together:
+            back = {} if changed else {field: was.get(field) for field in self.fields}
+        spec = self.give_back(now, back) if back else ActionSpec()
+        spec.left.extend(self.stays(field, now.get(field)) for field in changed)
+        return spec
+
+    def _dropped(self, now: Fields) -> ActionSpec:
+        changed = undoing.compared({}, self.wanted(), now, self.same)[1] if self.whole else []
+        if changed:
+            return ActionSpec(left=[self.stays(field, now.get(field)) for field in changed])
+        reason = self.in_the_way(now)
+        if reason:
+            return ActionSpec(left=["; ".join(filter(None, (f"{reason}: it stays", self.permission[1])))])
+        return ActionSpec(self.remove(now))
