@@ -39,6 +39,4 @@ def contradictions(attrs: Attrs) -> None:
 
 selinux_boolean.identity(["selinux_boolean:{name}"])
 selinux_boolean.needs(["program:semanage", "package:policycoreutils-python-utils"])
-selinux_boolean.check(selinux.check_boolean)
-selinux_boolean.remember(selinux.remember_boolean)
-selinux_boolean.undo(selinux.undo_boolean)
+selinux_boolean.managed_by(selinux.Boolean)

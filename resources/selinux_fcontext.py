@@ -69,6 +69,4 @@ def needs(attrs: Attrs) -> list[str]:
 
 
 selinux_fcontext.validate(selinux_rules.check_context)
-selinux_fcontext.check(selinux.check_context)
-selinux_fcontext.remember(selinux.remember_context)
-selinux_fcontext.undo(selinux.undo_context)
+selinux_fcontext.managed_by(selinux.Context)

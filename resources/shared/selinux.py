@@ -1,4 +1,4 @@
-"""SELinux: facets with booleans, labels of files and ports, the ops that change them, their checks and the undo.
+"""SELinux: facets with booleans, labels of files and ports, the ops that change them, and the types of their entries.
 
 All values come from semanage(8), which shows the policy and the local changes. Source: its manual pages of version 3.4.
 """
@@ -6,10 +6,9 @@ All values come from semanage(8), which shows the policy and the local changes. 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from statecfg.remote.graph import undoing
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
+from statecfg.remote.graph.facet_entry import FacetEntry
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -69,53 +68,35 @@ def set_boolean(machine: Machine, name: str, value: str, persistent: bool) -> Re
     return machine.run(["setsebool", *option, name, value], {"selinux_boolean": {name: fields}}, timeout=TIMEOUT)
 
 
-def _boolean(name: str, world: World) -> records.Fields:
-    entry = world.entry("selinux_boolean", name)
-    if entry is None:
-        near = paths.nearest(name, world.facet("selinux_boolean"))
-        raise CheckError(f"the policy of this host has no boolean {name}{near}")
-    return entry
+class Boolean(FacetEntry):
+    """The values of a boolean. A persistent change also changes the running value."""
 
+    facet, kept_as, together = "selinux_boolean", "was", True
 
-def _compared(node: HostNode) -> list[str]:
-    return ["running", "persistent"] if node.attrs.get("persistent", True) else ["running"]
+    def named(self, field: str) -> str:
+        """Return the words for a value."""
+        return f"the {field} value of {self.key()}"
 
+    def ready(self) -> None:
+        """Check that the host has semanage, and the policy has the boolean."""
+        _require_program(self.world)
+        if self.present() is None:
+            near = paths.nearest(self.key(), self.world.facet(self.facet))
+            raise CheckError(f"the policy of this host has no boolean {self.key()}{near}")
 
-def check_boolean(node: HostNode, world: World) -> list[Action]:
-    """Compare the running and the persistent value with the wanted one.
+    def wanted(self) -> records.Fields:
+        """Return the wanted values."""
+        persistent = ["persistent"] if self.attrs.get("persistent", True) else []
+        return dict.fromkeys(["running", *persistent], WORDS[self.attrs["value"]])
 
-    :raises CheckError: if the policy has no such boolean
-    """
-    _require_program(world)
-    name, value = node.attrs["name"], WORDS[node.attrs["value"]]
-    now = _boolean(name, world)
-    if all(now[field] == value for field in _compared(node)):
-        return []
-    return [set_boolean(name, value, bool(node.attrs.get("persistent", True)))]
-
-
-def remember_boolean(node: HostNode, world: World) -> records.Fields:
-    """Record both values."""
-    _require_program(world)
-    return {"was": dict(_boolean(node.attrs["name"], world))}
-
-
-def undo_boolean(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
-    """Restore both values. Those that others have changed since then stay."""
-    name, was, spec = node.attrs["name"], memory["was"], ActionSpec()
-    now = world.entry("selinux_boolean", name)
-    if now is None or all(now[field] == was[field] for field in _compared(node)):
-        return spec
-    made = dict.fromkeys(_compared(node), WORDS[node.attrs["value"]])
-    spec.left = undoing.reverted(was, made, now, lambda field: f"the {field} value of {name}")[1]
-    if spec.left:
-        return spec
-    if "persistent" in _compared(node) and now["persistent"] != was["persistent"]:
-        spec.actions.append(set_boolean(name, was["persistent"], True))
-    running = was["persistent"] if spec.actions else now["running"]
-    if running != was["running"]:
-        spec.actions.append(set_boolean(name, was["running"], False))
-    return spec
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Set the persistent value, and then the running one if it differs."""
+        actions: list[Action] = []
+        running = now["running"]
+        if fields.get("persistent", now["persistent"]) != now["persistent"]:
+            running = fields["persistent"]
+            actions.append(set_boolean(self.key(), running, True))
+        return actions + ([set_boolean(self.key(), fields["running"], False)] if fields["running"] != running else [])
 
 
 # Labels of files
@@ -156,10 +137,6 @@ def relabel(machine: Machine, path: str) -> Result:
     return machine.run(["restorecon", "-R", path], {}, timeout=3600.0)
 
 
-def _key(attrs: records.Attrs) -> str:
-    return f"{attrs['path']} ({attrs['file_type']})"
-
-
 def _missing(world: World, path: str) -> bool:
     """Return whether it is known that there is nothing at a path, so that restorecon would fail."""
     return world.is_known(path) and world.stat(path) is None
@@ -178,45 +155,51 @@ def _mislabelled(world: World, path: str) -> bool:
     return "relabel" in probe.text
 
 
-def check_context(node: HostNode, world: World) -> list[Action]:
-    """Compare the rule, and the labels of existing files if the node names them.
+class Context(FacetEntry):
+    """The local rule for the labels of files, and the labels of existing files if the node names them."""
 
-    :raises CheckError: if semanage or restorecon fails
-    """
-    _require_program(world)
-    attrs, now = node.attrs, world.entry("selinux_fcontext", _key(node.attrs))
-    actions: list[Action] = []
-    if attrs.get("absent"):
-        actions += [delete_context(attrs["path"], attrs["file_type"])] if now is not None else []
-    elif now is None or now["setype"] != attrs["setype"]:
-        actions.append(set_context(attrs["path"], attrs["file_type"], attrs["setype"], now is not None))
-    below = attrs.get("restore")
-    if below is not None and not _missing(world, below) and (actions or _mislabelled(world, below)):
-        actions.append(relabel(below))
-    return actions
+    facet, fields, kept_as, whole = "selinux_fcontext", ("setype",), "was", True
 
+    def key(self) -> str:
+        """Return the pattern and the file type."""
+        return f"{self.attrs['path']} ({self.attrs['file_type']})"
 
-def remember_context(node: HostNode, world: World) -> records.Fields:
-    """Record the rule."""
-    _require_program(world)
-    return {"was": world.entry("selinux_fcontext", _key(node.attrs))}
+    def stays(self, field: str, now: object) -> str:
+        """Return the message about a rule that others have changed."""
+        return f"the rule for {self.key()} was changed by others: it stays"
 
+    def ready(self) -> None:
+        """Check that the host has semanage."""
+        _require_program(self.world)
 
-def undo_context(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
-    """Restore the former rule, or delete the rule, and relabel the files again."""
-    attrs, was, now = node.attrs, memory["was"], world.entry("selinux_fcontext", _key(node.attrs))
-    ours = None if attrs.get("absent") else attrs["setype"]
-    if (now["setype"] if now is not None else None) != ours:
-        changed = now is not None and now != was
-        return ActionSpec(left=[f"the rule for {_key(attrs)} was changed by others: it stays"] if changed else [])
-    if now == was:
-        return ActionSpec()
-    if was is None:
-        actions = [delete_context(attrs["path"], attrs["file_type"])]
-    else:
-        actions = [set_context(attrs["path"], attrs["file_type"], was["setype"], now is not None)]
-    below = attrs.get("restore")
-    return ActionSpec([*actions, *([relabel(below)] if below is not None and not _missing(world, below) else [])])
+    def create(self, fields: records.Fields) -> list[Action]:
+        """Add the rule."""
+        return [set_context(self.attrs["path"], self.attrs["file_type"], fields["setype"], False)]
+
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Change the rule."""
+        return [set_context(self.attrs["path"], self.attrs["file_type"], fields["setype"], True)]
+
+    def remove(self, now: records.Fields) -> list[Action]:
+        """Delete the rule."""
+        return [delete_context(self.attrs["path"], self.attrs["file_type"])]
+
+    def check(self) -> list[Action]:
+        """Compare the rule, and the labels of existing files.
+
+        :raises CheckError: if semanage or restorecon fails
+        """
+        actions, below = super().check(), self.attrs.get("restore")
+        if below is not None and not _missing(self.world, below) and (actions or _mislabelled(self.world, below)):
+            actions.append(relabel(below))
+        return actions
+
+    def undo(self, memory: records.Attrs) -> ActionSpec:
+        """Restore or delete the rule, and relabel the files again."""
+        spec, below = super().undo(memory), self.attrs.get("restore")
+        if spec.actions and below is not None and not _missing(self.world, below):
+            spec.actions.append(relabel(below))
+        return spec
 
 
 # Ports
@@ -253,41 +236,31 @@ def delete_port(machine: Machine, port: str) -> Result:
     return machine.run(argv, {"selinux_port": {port: None}}, timeout=TIMEOUT)
 
 
-def check_port(node: HostNode, world: World) -> list[Action]:
-    """Compare the label of the port with the wanted one.
+class Port(FacetEntry):
+    """The label of a port. What the policy says is not an entry of its own: a local label replaces it."""
 
-    :raises CheckError: if the port must have no label, and the policy gives it one
-    """
-    _require_program(world)
-    attrs, port = node.attrs, node.attrs["port"]
-    now = world.entry("selinux_port", port)
-    if not attrs.get("absent"):
-        return [] if now is not None and now["setype"] == attrs["setype"] else [_labelled(port, attrs["setype"], now)]
-    return [delete_port(port)] if now is not None and now.get("local") else []
+    facet, fields, kept_as, whole = "selinux_port", ("setype",), "was", True
 
+    def key(self) -> str:
+        """Return the port and its protocol."""
+        return str(self.attrs["port"])
 
-def _labelled(port: str, setype: str, now: records.Fields | None) -> Action:
-    return set_port(port, setype, now is not None)
+    def stays(self, field: str, now: object) -> str:
+        """Return the message about a label that others have changed."""
+        return f"the label of {self.key()} was changed by others: it stays"
 
+    def ready(self) -> None:
+        """Check that the host has semanage."""
+        _require_program(self.world)
 
-def remember_port(node: HostNode, world: World) -> records.Fields:
-    """Record the label of the port."""
-    _require_program(world)
-    return {"was": world.entry("selinux_port", node.attrs["port"])}
+    def own(self, entry: records.Fields | None) -> records.Fields | None:
+        """Return a local label; None for one of the policy."""
+        return entry if entry is not None and entry.get("local") else None
 
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Give the port a label."""
+        return [set_port(self.key(), fields["setype"], self.present() is not None)]
 
-def undo_port(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
-    """Restore the former label. One that others have changed since then stays."""
-    attrs, port, was = node.attrs, node.attrs["port"], memory["was"]
-    now = world.entry("selinux_port", port)
-    if now == was or (now is None and was is None):
-        return ActionSpec()
-    if attrs.get("absent"):
-        gone = now is None or not now.get("local")
-        return ActionSpec(
-            [_labelled(port, was["setype"], now)] if gone and was is not None and was.get("local") else []
-        )
-    if now is None or now["setype"] != attrs["setype"]:
-        return ActionSpec(left=[f"the label of {port} was changed by others: it stays"])
-    local: Sequence[Action] = [_labelled(port, was["setype"], now)] if was is not None and was.get("local") else []
-    return ActionSpec([*(local or [delete_port(port)])] if now.get("local") else [])
+    def remove(self, now: records.Fields) -> list[Action]:
+        """Delete a local label."""
+        return [delete_port(self.key())] if self.own(now) else []

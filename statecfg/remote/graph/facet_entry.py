@@ -165,7 +165,7 @@ class FacetEntry:
         made = self.wanted()
         back, changed = undoing.compared(was, made, now, self.same)
         if back and self.together:
-            back = {} if changed else {field: was.get(field) for field in self.fields}
+            back = {} if changed else {field: was.get(field) for field in self.fields or made}
         spec = self.give_back(now, back) if back else ActionSpec()
         spec.left.extend(self.stays(field, now.get(field)) for field in changed)
         return spec
