@@ -51,4 +51,4 @@ def contradictions(attrs: Attrs) -> None:
 
 
 mariadb_database.identity(["mariadb:{socket}: database {name}"])
-mariadb_database.implemented_by(mariadb_databases)
+mariadb_database.managed_by(mariadb_databases.MariadbDatabaseEntry)

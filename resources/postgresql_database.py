@@ -62,4 +62,4 @@ def contradictions(attrs: Attrs) -> None:
 
 
 postgresql_database.identity(["postgresql:{port}: database {name}"])
-postgresql_database.implemented_by(postgresql_databases)
+postgresql_database.managed_by(postgresql_databases.PostgresqlDatabaseEntry)

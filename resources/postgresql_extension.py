@@ -55,6 +55,4 @@ def contradictions(attrs: Attrs) -> None:
 
 
 postgresql_extension.identity(["postgresql:{port}: extension {name} in {database}"])
-postgresql_extension.check(postgresql_databases.check_extension)
-postgresql_extension.remember(postgresql_databases.remember_extension)
-postgresql_extension.undo(postgresql_databases.undo_extension)
+postgresql_extension.managed_by(postgresql_databases.PostgresqlExtensionEntry)

@@ -39,4 +39,4 @@ def contradictions(attrs: Attrs) -> None:
 
 selinux_boolean.identity(["selinux_boolean:{name}"])
 selinux_boolean.needs(["program:semanage", "package:policycoreutils-python-utils"])
-selinux_boolean.managed_by(selinux.Boolean)
+selinux_boolean.managed_by(selinux.SelinuxBoolean)

@@ -69,4 +69,4 @@ def needs(attrs: Attrs) -> list[str]:
 
 
 selinux_fcontext.validate(selinux_rules.check_context)
-selinux_fcontext.managed_by(selinux.Context)
+selinux_fcontext.managed_by(selinux.SelinuxContext)

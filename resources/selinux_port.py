@@ -37,4 +37,4 @@ def selinux_port(
 selinux_port.identity(["selinux_port:{port}"])
 selinux_port.needs(["program:semanage", "package:policycoreutils-python-utils"])
 selinux_port.validate(selinux_rules.check_port)
-selinux_port.managed_by(selinux.Port)
+selinux_port.managed_by(selinux.SelinuxPort)

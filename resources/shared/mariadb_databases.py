@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from statecfg.remote.graph import undoing
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
+from statecfg.remote.graph.facet_entry import FacetEntry
+from statecfg.remote.graph.model import Action, ActionSpec
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import mariadb, records
 from statecfg.resources.shared.mariadb import key, literal, name
-
-if TYPE_CHECKING:
-    from typing import TypedDict
-
-    class DatabaseMemory(TypedDict):
-        """The memory of a `mariadb_database`."""
-
-        entry: records.Fields | None
-
 
 # Attribute → its words in SQL.
 FIELDS = {"character_set": "CHARACTER SET", "collate": "COLLATE"}
@@ -51,29 +39,6 @@ def drop_database(machine: Machine, database: str, socket: str) -> Result:
     return mariadb.run(machine, socket, f"DROP DATABASE {name(database)}", effect)
 
 
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare a database with the wanted one.
-
-    :raises CheckError: if the server does not run, or the database should be absent and is not known to be empty
-    """
-    attrs, socket, database = node.attrs, node.attrs["socket"], node.attrs["name"]
-    server = mariadb.server(world, socket)
-    entry = world.entry("mariadb", key("database", database, socket))
-    if attrs.get("absent"):
-        if entry is None:
-            return []
-        inside = "" if attrs.get("remove_content") else content(world, socket, database)
-        if inside:
-            text = "the database %s contains %s; remove_content: true removes it with its content"
-            raise CheckError(text % (database, inside))
-        return [drop_database(database, socket)]
-    wanted = own_names(attrs, server)
-    if entry is None:
-        return [create_database(database, socket, wanted)]
-    wrong = any(entry.get(field) != value for field, value in wanted.items())
-    return [alter_database(database, socket, wanted)] if wrong else []
-
-
 def own_names(attrs: records.Attrs, server: records.Fields) -> dict[str, str]:
     """Return the wanted defaults of a database under the names that the server shows.
 
@@ -101,31 +66,56 @@ def content(world: World, socket: str, database: str) -> str:
     return f"{count} tables and views" if count else ""
 
 
-def remember(node: HostNode, world: World) -> DatabaseMemory:
-    """Record the defaults of an existing database."""
-    mariadb.server(world, node.attrs["socket"])
-    return {"entry": world.entry("mariadb", key("database", node.attrs["name"], node.attrs["socket"]))}
+class MariadbDatabaseEntry(FacetEntry):
+    """The defaults of a database. A character set changes the collation, too."""
 
+    facet, fields, together = "mariadb", tuple(FIELDS), True
+    permission = ("remove_content: true removes it with its content", "with remove_content: true, it is removed")
 
-def undo(node: HostNode, memory: DatabaseMemory, world: World) -> ActionSpec:
-    """Remove a database that the node created, unless it has content; restore the defaults of another one."""
-    attrs, was, socket, database = node.attrs, memory["entry"], node.attrs["socket"], node.attrs["name"]
-    server = mariadb.server(world, socket)
-    entry = world.entry("mariadb", key("database", database, socket))
-    if attrs.get("absent"):
-        left = [f"the database {database} is not restored: statecfg does not record its content"]
-        return ActionSpec(left=left if was is not None and entry is None else [])
-    if entry is None:
-        return ActionSpec()
-    if was is None:
-        inside = "" if attrs.get("remove_content") else content(world, socket, database)
-        if inside:
-            text = "the database %s contains %s: it stays; with remove_content: true, it is removed"
-            return ActionSpec(left=[text % (database, inside)])
-        return ActionSpec([drop_database(database, socket)])
-    made = own_names(attrs, server)
-    back, left = undoing.reverted(was, made, entry, lambda field: f"{field} of the database {database}")
-    if left or not back:  # a character set changes the collation, too
-        return ActionSpec(left=left)
-    former = {field: was[field] for field in FIELDS}
-    return ActionSpec([alter_database(database, socket, former)])
+    def key(self) -> str:
+        """Return the key of the database."""
+        return key("database", *self.who)
+
+    @property
+    def who(self) -> tuple[str, str]:
+        """The database and the socket of its server."""
+        return self.attrs["name"], self.attrs["socket"]
+
+    def named(self, field: str) -> str:
+        """Return the words for a default."""
+        return f"{field} of the database {self.attrs['name']}"
+
+    def present(self) -> records.Fields | None:
+        """Return the database.
+
+        :raises CheckError: if the server does not run
+        """
+        mariadb.server(self.world, self.attrs["socket"])
+        return super().present()
+
+    def wanted(self) -> records.Fields:
+        """Return the defaults that the node sets."""
+        return dict(own_names(self.attrs, mariadb.server(self.world, self.attrs["socket"])))
+
+    def create(self, fields: records.Fields) -> list[Action]:
+        """Create the database."""
+        return [create_database(*self.who, fields)]
+
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Change the defaults."""
+        return [alter_database(*self.who, fields)]
+
+    def remove(self, now: records.Fields) -> list[Action]:
+        """Remove the database."""
+        return [drop_database(*self.who)]
+
+    def in_the_way(self, now: records.Fields) -> str:
+        """Return what the database contains, unless the node may remove it."""
+        database, socket = self.who
+        inside = "" if self.attrs.get("remove_content") else content(self.world, socket, database)
+        return f"the database {database} contains {inside}" if inside else ""
+
+    def restore(self, was: records.Fields) -> ActionSpec:
+        """Report that the former content is lost."""
+        text = "the database %s is not restored: statecfg does not record its content"
+        return ActionSpec(left=[text % self.attrs["name"]])

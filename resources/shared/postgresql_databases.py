@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from statecfg.remote.graph import undoing
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
+from statecfg.remote.graph.facet_entry import FacetEntry
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import postgresql, records
 from statecfg.resources.shared.postgresql import extension, key, literal, name
-
-if TYPE_CHECKING:
-    from typing import TypedDict
-
-    class EntryMemory(TypedDict):
-        """The memory of a `postgresql_database` or a `postgresql_extension`."""
-
-        entry: records.Fields | None
-
 
 FIXED = ("encoding", "collate", "ctype")  # a database keeps them
 _CONTENT = """
@@ -58,35 +48,6 @@ def drop_database(machine: Machine, database: str, port: int, user: str) -> Resu
     return postgresql.run(machine, port, user, sql, {"postgresql": {key("database", database, port): None}})
 
 
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare a database with the wanted one.
-
-    :raises CheckError: if the server does not run, the owner does not exist, or something can't be changed
-    """
-    attrs, port, database = node.attrs, node.attrs["port"], node.attrs["name"]
-    user = postgresql.server(world, port)["user"]
-    entry = world.entry("postgresql", key("database", database, port))
-    if attrs.get("absent"):
-        if entry is None:
-            return []
-        inside = "" if attrs.get("remove_content") else content(world, port, user, database)
-        if inside:
-            text = "the database %s contains %s; remove_content: true removes it with its content"
-            raise CheckError(text % (database, inside))
-        return [drop_database(database, port, user)]
-    owner = attrs.get("owner")
-    if owner is not None:
-        postgresql.require(world, "role", owner, port)
-    if entry is None:
-        fields = {"owner": owner or user, **{field: attrs[field] for field in FIXED if attrs.get(field) is not None}}
-        return [create_database(database, port, user, fields, attrs.get("template"))]
-    for field in FIXED:
-        if attrs.get(field) is not None and str(entry.get(field, attrs[field])).lower() != attrs[field].lower():
-            text = "the database %s has the %s %s, which can't be changed: create another database"
-            raise CheckError(text % (database, field, entry[field]))
-    return [set_owner(database, port, user, owner)] if owner is not None and entry["owner"] != owner else []
-
-
 def content(world: World, port: int, user: str, database: str) -> str:
     """Return what users have stored in a database; "" for nothing.
 
@@ -96,36 +57,75 @@ def content(world: World, port: int, user: str, database: str) -> str:
     return f"{count} tables and views" if count else ""
 
 
-def remember(node: HostNode, world: World) -> EntryMemory:
-    """Record the owner of an existing database."""
-    postgresql.server(world, node.attrs["port"])
-    return {"entry": world.entry("postgresql", key("database", node.attrs["name"], node.attrs["port"]))}
+class PostgresqlDatabaseEntry(FacetEntry):
+    """The owner of a database."""
 
+    facet, fields = "postgresql", ("owner",)
+    permission = ("remove_content: true removes it with its content", "with remove_content: true, it is removed")
 
-def undo(node: HostNode, memory: EntryMemory, world: World) -> ActionSpec:
-    """Remove a database that the node created, unless it has content; restore the owner of another one."""
-    attrs, was, port, database = node.attrs, memory["entry"], node.attrs["port"], node.attrs["name"]
-    user = postgresql.server(world, port)["user"]
-    entry = world.entry("postgresql", key("database", database, port))
-    if attrs.get("absent"):
-        left = [f"the database {database} is not restored: statecfg does not record its content"]
-        return ActionSpec(left=left if was is not None and entry is None else [])
-    if entry is None:
-        return ActionSpec()
-    if was is None:
-        inside = "" if attrs.get("remove_content") else content(world, port, user, database)
-        if inside:
-            text = "the database %s contains %s: it stays; with remove_content: true, it is removed"
-            return ActionSpec(left=[text % (database, inside)])
-        return ActionSpec([drop_database(database, port, user)])
-    made = {"owner": attrs["owner"]} if attrs.get("owner") is not None else {}
-    back, left = undoing.reverted(was, made, entry, lambda field: f"the owner of the database {database}")
-    if not back:
-        return ActionSpec(left=left)
-    if world.entry("postgresql", key("role", was["owner"], port)) is None:
-        text = "the database %s does not get its owner %s back: that role no longer exists"
-        return ActionSpec(left=[text % (database, was["owner"])])
-    return ActionSpec([set_owner(database, port, user, was["owner"])])
+    def key(self) -> str:
+        """Return the key of the database."""
+        return key("database", self.attrs["name"], self.attrs["port"])
+
+    @property
+    def who(self) -> tuple[str, int, str]:
+        """The database, and the port and the user of its server. Raises CheckError if the server does not run."""
+        port = self.attrs["port"]
+        return self.attrs["name"], port, postgresql.server(self.world, port)["user"]
+
+    def named(self, field: str) -> str:
+        """Return the words for the owner."""
+        return f"the {field} of the database {self.attrs['name']}"
+
+    def present(self) -> records.Fields | None:
+        """Return the database.
+
+        :raises CheckError: if the server does not run
+        """
+        postgresql.server(self.world, self.attrs["port"])
+        return super().present()
+
+    def require(self, now: records.Fields | None) -> None:
+        """Check that the owner exists, and that the database has what can't be changed."""
+        attrs = self.attrs
+        if attrs.get("owner") is not None:
+            postgresql.require(self.world, "role", attrs["owner"], attrs["port"])
+        for field, present in (now or {}).items():
+            if field in FIXED and str(present).lower() != str(attrs.get(field) or present).lower():
+                text = "the database %s has the %s %s, which can't be changed: create another database"
+                raise CheckError(text % (attrs["name"], field, present))
+
+    def create(self, fields: records.Fields) -> list[Action]:
+        """Create the database."""
+        more = {field: self.attrs[field] for field in FIXED if self.attrs.get(field) is not None}
+        owner = fields.get("owner") or self.who[2]
+        return [create_database(*self.who, {"owner": owner, **more}, self.attrs.get("template"))]
+
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Change the owner."""
+        return [set_owner(*self.who, fields["owner"])]
+
+    def remove(self, now: records.Fields) -> list[Action]:
+        """Remove the database."""
+        return [drop_database(*self.who)]
+
+    def in_the_way(self, now: records.Fields) -> str:
+        """Return what the database contains, unless the node may remove it."""
+        database, port, user = self.who
+        inside = "" if self.attrs.get("remove_content") else content(self.world, port, user, database)
+        return f"the database {database} contains {inside}" if inside else ""
+
+    def restore(self, was: records.Fields) -> ActionSpec:
+        """Report that the former content is lost."""
+        text = "the database %s is not restored: statecfg does not record its content"
+        return ActionSpec(left=[text % self.attrs["name"]])
+
+    def give_back(self, now: records.Fields, was: records.Fields) -> ActionSpec:
+        """Restore the owner, if it still exists."""
+        if self.world.entry("postgresql", key("role", was["owner"], self.attrs["port"])) is None:
+            text = "the database %s does not get its owner %s back: that role no longer exists"
+            return ActionSpec(left=[text % (self.attrs["name"], was["owner"])])
+        return super().give_back(now, was)
 
 
 def _change(machine: Machine, attrs: Mapping[str, str], port: int, user: str, sql: str, fields: object) -> Result:
@@ -160,73 +160,73 @@ def drop_extension(machine: Machine, extension: str, database: str, port: int, u
     return _change(machine, {"name": extension, "database": database}, port, user, sql, None)
 
 
-def check_extension(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare an extension with the wanted one.
+class PostgresqlExtensionEntry(FacetEntry):
+    """The version of an extension, which can't go back, and its schema, which stays."""
 
-    :raises CheckError: if the database does not exist, or the server has no such extension
-    """
-    attrs, port, database = node.attrs, node.attrs["port"], node.attrs["database"]
-    user = postgresql.server(world, port)["user"]
-    if attrs.get("absent") and world.entry("postgresql", key("database", database, port)) is None:
-        return []
-    postgresql.require(world, "database", database, port)
-    entry = _extension(attrs, world)
-    if attrs.get("absent"):
-        return [drop_extension(attrs["name"], database, port, user)] if entry is not None else []
-    version, schema = attrs.get("version"), attrs.get("schema")
-    if entry is None:
-        sql = f"SELECT 1 FROM pg_available_extensions WHERE name = {literal(attrs['name'])}"  # noqa: S608  # it is quoted
-        if not postgresql.told(world, port, user, "postgres", sql, "the list of available extensions").strip():
-            raise CheckError(f"the server has no extension {attrs['name']}; require the package that contains it")
-        return [create_extension(attrs["name"], database, port, user, schema, version, bool(attrs.get("cascade")))]
-    if schema is not None and entry.get("schema", schema) != schema:
-        raise CheckError(f"the extension {attrs['name']} is in the schema {entry['schema']}, not {schema}")
-    if version is not None and entry["version"] != version:
-        return [update_extension(attrs["name"], database, port, user, version)]
-    return []
+    facet, fields = "postgresql_extensions", ("version", "schema")
 
+    def key(self) -> str:
+        """Return the key of the extension."""
+        return extension(self.attrs["name"], self.attrs["database"], self.attrs["port"])
 
-def remember_extension(node: HostNode, world: World) -> EntryMemory:
-    """Record the version of an existing extension."""
-    attrs = node.attrs
-    postgresql.server(world, attrs["port"])
-    return {"entry": _extension(attrs, world)}
+    @property
+    def who(self) -> tuple[str, str, int, str]:
+        """The extension, its database, and the port and the user of the server."""
+        attrs = self.attrs
+        return attrs["name"], attrs["database"], attrs["port"], postgresql.server(self.world, attrs["port"])["user"]
 
+    def named(self, field: str) -> str:
+        """Return the words for a field."""
+        return f"the {field} of the extension {self.attrs['name']}"
 
-def _extension(attrs: records.Attrs, world: World) -> records.Fields | None:
-    """Return the entry of an extension; None if the database does not contain it.
+    def present(self) -> records.Fields | None:
+        """Return the extension; None if the database does not contain it, or does not exist.
 
-    :raises CheckError: if the extensions of the database can't be read
-    """
-    database, port = attrs["database"], attrs["port"]
-    if world.entry("postgresql_extensions", extension("", database, port)) is not None:
-        raise postgresql.unreadable("the extensions of the database " + database, "the query failed")
-    return world.entry("postgresql_extensions", extension(attrs["name"], database, port))
+        :raises CheckError: if the server does not run, or the extensions of the database can't be read
+        """
+        _, database, port, _ = self.who
+        if self.world.entry("postgresql", key("database", database, port)) is None:
+            return None
+        if self.world.entry(self.facet, extension("", database, port)) is not None:
+            raise postgresql.unreadable("the extensions of the database " + database, "the query failed")
+        return super().present()
 
+    def require(self, now: records.Fields | None) -> None:
+        """Check that the database exists, that the server has the extension, and that its schema is right."""
+        name, database, port, user = self.who
+        postgresql.require(self.world, "database", database, port)
+        if now is None:
+            sql = f"SELECT 1 FROM pg_available_extensions WHERE name = {literal(name)}"  # noqa: S608  # it is quoted
+            if not postgresql.told(self.world, port, user, "postgres", sql, "the list of available extensions").strip():
+                raise CheckError(f"the server has no extension {name}; require the package that contains it")
+        elif self.attrs.get("schema") is not None and now.get("schema", self.attrs["schema"]) != self.attrs["schema"]:
+            raise CheckError(f"the extension {name} is in the schema {now['schema']}, not {self.attrs['schema']}")
 
-def undo_extension(node: HostNode, memory: EntryMemory, world: World) -> ActionSpec:
-    """Remove an extension that the node created, unless something depends on it."""
-    attrs, was, port, database = node.attrs, memory["entry"], node.attrs["port"], node.attrs["database"]
-    user = postgresql.server(world, port)["user"]
-    if world.entry("postgresql", key("database", database, port)) is None:
-        return ActionSpec()
-    entry = _extension(attrs, world)
-    if attrs.get("absent"):
-        if was is None or entry is not None:
-            return ActionSpec()
-        return ActionSpec([create_extension(attrs["name"], database, port, user, was["schema"], was["version"], False)])
-    if entry is None:
-        return ActionSpec()
-    if was is not None:
-        same = attrs.get("version") is None or entry["version"] == was["version"]
+    def create(self, fields: records.Fields) -> list[Action]:
+        """Create the extension."""
+        cascade = bool(self.attrs.get("cascade"))
+        return [create_extension(*self.who, fields.get("schema"), fields.get("version"), cascade)]
+
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Update the extension."""
+        return [update_extension(*self.who, fields["version"])] if "version" in fields else []
+
+    def remove(self, now: records.Fields) -> list[Action]:
+        """Remove the extension."""
+        return [drop_extension(*self.who)]
+
+    def drop(self, now: records.Fields) -> ActionSpec:
+        """Remove a new extension, unless something depends on it."""
+        name, database, port, user = self.who
+        sql = "SELECT count(*) FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid WHERE d.deptype = 'n' AND "
+        sql += f"d.refclassid = 'pg_extension'::regclass AND e.extname = {literal(name)}"
+        dependents = postgresql.count(self.world, port, user, database, sql, "what depends on the extension " + name)
+        if dependents:
+            text = "the extension %s of %s stays: %d objects depend on it"
+            return ActionSpec(left=[text % (name, database, dependents)])
+        return super().drop(now)
+
+    def give_back(self, now: records.Fields, was: records.Fields) -> ActionSpec:
+        """Report that the new version stays."""
         text = "the extension %s stays in version %s: PostgreSQL can't downgrade extensions"
-        text %= (attrs["name"], entry["version"])
-        return ActionSpec(left=[] if same else [text])
-    sql = "SELECT count(*) FROM pg_depend d JOIN pg_extension e ON e.oid = d.refobjid WHERE d.deptype = 'n' AND "
-    sql += f"d.refclassid = 'pg_extension'::regclass AND e.extname = {literal(attrs['name'])}"
-    what = "what depends on the extension " + attrs["name"]
-    dependents = postgresql.count(world, port, user, database, sql, what)
-    if dependents:
-        text = "the extension %s of %s stays: %d objects depend on it"
-        return ActionSpec(left=[text % (attrs["name"], database, dependents)])
-    return ActionSpec([drop_extension(attrs["name"], database, port, user)])
+        return ActionSpec(left=[text % (self.attrs["name"], now["version"])] if "version" in was else [])

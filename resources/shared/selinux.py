@@ -68,7 +68,7 @@ def set_boolean(machine: Machine, name: str, value: str, persistent: bool) -> Re
     return machine.run(["setsebool", *option, name, value], {"selinux_boolean": {name: fields}}, timeout=TIMEOUT)
 
 
-class Boolean(FacetEntry):
+class SelinuxBoolean(FacetEntry):
     """The values of a boolean. A persistent change also changes the running value."""
 
     facet, kept_as, together = "selinux_boolean", "was", True
@@ -155,7 +155,7 @@ def _mislabelled(world: World, path: str) -> bool:
     return "relabel" in probe.text
 
 
-class Context(FacetEntry):
+class SelinuxContext(FacetEntry):
     """The local rule for the labels of files, and the labels of existing files if the node names them."""
 
     facet, fields, kept_as, whole = "selinux_fcontext", ("setype",), "was", True
@@ -236,7 +236,7 @@ def delete_port(machine: Machine, port: str) -> Result:
     return machine.run(argv, {"selinux_port": {port: None}}, timeout=TIMEOUT)
 
 
-class Port(FacetEntry):
+class SelinuxPort(FacetEntry):
     """The label of a port. What the policy says is not an entry of its own: a local label replaces it."""
 
     facet, fields, kept_as, whole = "selinux_port", ("setype",), "was", True

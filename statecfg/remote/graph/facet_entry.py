@@ -7,11 +7,11 @@ from statecfg.remote.graph.model import ActionSpec, CheckError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Tuple
+    from typing import Any, Callable, ClassVar, Dict, Iterable, List, Mapping, Optional, Tuple
 
     from statecfg.remote.graph.model import Action, HostNode
 
-    Fields = Dict[str, Any]
+    Fields = Mapping[str, Any]
 
 
 class FacetEntry:
@@ -26,6 +26,7 @@ class FacetEntry:
     :cvar kept_as: the name of the entry in the snapshot
     :cvar whole: whether a new thing that others have changed stays, too; otherwise, undo removes it
     :cvar together: whether a change sets all fields: then the undo restores all of them or none
+    :cvar permission: the attribute that allows the removal nevertheless, as the error and the undo's message name it
     :ivar attrs: the attributes of the node
     """
 
@@ -34,6 +35,7 @@ class FacetEntry:
     kept_as: ClassVar[str] = "entry"
     whole: ClassVar[bool] = False
     together: ClassVar[bool] = False
+    permission: ClassVar[Tuple[str, str]] = ("", "")
 
     def __init__(self, node: HostNode, world: Any, nodes: Optional[Mapping[str, HostNode]] = None) -> None:
         self.node, self.world, self.nodes = node, world, nodes or {}
@@ -102,8 +104,6 @@ class FacetEntry:
         """Return why the thing can't be removed now, such as "shop contains 2 tables"; "" if it can."""
         return ""
 
-    permission: ClassVar[Tuple[str, str]] = ("", "")  # what follows this reason in the error and in the undo's message
-
     def stays(self, field: str, now: Any) -> str:
         """Return the message about a field that others have changed."""
         return undoing.stays(self.named(field), now)
@@ -123,6 +123,16 @@ class FacetEntry:
         :param was: the fields to restore
         """
         return ActionSpec(self.change(now, was))
+
+    def drop(self, now: Fields) -> ActionSpec:
+        """Return what removes a thing that the node created."""
+        changed = undoing.compared({}, self.wanted(), now, self.same)[1] if self.whole else []
+        if changed:
+            return self._left(changed, now)
+        reason = self.in_the_way(now)
+        if reason:
+            return ActionSpec(left=["; ".join(filter(None, (f"{reason}: it stays", self.permission[1])))])
+        return ActionSpec(self.remove(now))
 
     # What a node type calls.
 
@@ -157,24 +167,21 @@ class FacetEntry:
         """Remove a thing that the node created, or restore what it removed or changed."""
         was, now = self.own(self.recorded(memory)), self.own(self.present())
         if self.attrs.get("absent"):
-            return self.restore(was) if was is not None and now is None else ActionSpec()
+            if was is not None and now is None:
+                return self.restore(was)
+            fields = self.fields if self.whole else ()
+            return self._left([field for field in fields if (was or {}).get(field) != (now or {}).get(field)], now)
         if now is None:
             return ActionSpec()
         if was is None:
-            return self._dropped(now)
+            return self.drop(now)
         made = self.wanted()
         back, changed = undoing.compared(was, made, now, self.same)
         if back and self.together:
             back = {} if changed else {field: was.get(field) for field in self.fields or made}
         spec = self.give_back(now, back) if back else ActionSpec()
-        spec.left.extend(self.stays(field, now.get(field)) for field in changed)
+        spec.left.extend(self._left(changed, now).left)
         return spec
 
-    def _dropped(self, now: Fields) -> ActionSpec:
-        changed = undoing.compared({}, self.wanted(), now, self.same)[1] if self.whole else []
-        if changed:
-            return ActionSpec(left=[self.stays(field, now.get(field)) for field in changed])
-        reason = self.in_the_way(now)
-        if reason:
-            return ActionSpec(left=["; ".join(filter(None, (f"{reason}: it stays", self.permission[1])))])
-        return ActionSpec(self.remove(now))
+    def _left(self, changed: Iterable[str], now: Optional[Fields]) -> ActionSpec:
+        return ActionSpec(left=[self.stays(field, (now or {}).get(field)) for field in changed])
