@@ -237,7 +237,7 @@ def delete_port(machine: Machine, port: str) -> Result:
 
 
 class SelinuxPort(FacetEntry):
-    """The label of a port. What the policy says is not an entry of its own: a local label replaces it."""
+    """The label of a port. A local label replaces that of the policy, which always exists."""
 
     facet, fields, kept_as, whole = "selinux_port", ("setype",), "was", True
 
