@@ -26,7 +26,8 @@ def mariadb_grant(
     Other privileges of the user stay. In the name of a database, ``_`` and ``%`` are ordinary characters. Of the rows
     that match a database, the server uses only the most specific, such as one for ``my%``. statecfg compares this row.
     If it has to add a more specific one, that row gets the privileges of the former one, too. With `absent`, statecfg
-    takes a privilege away from this database only, and refuses to do so if the user has it on all databases.
+    takes a privilege away from this database only, and refuses to do so if the user has it on all databases, from one
+    of its roles, or like all users (``PUBLIC``).
 
     Undo: statecfg revokes the privileges that the user did not have before. Then the server uses the former row again.
 

@@ -9,7 +9,7 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import mariadb, mariadb_rows, records
+from statecfg.resources.shared import mariadb, mariadb_roles, mariadb_rows, records
 from statecfg.resources.shared.mariadb import account, key, literal, name
 from statecfg.resources.shared.paths import nearest
 
@@ -209,6 +209,7 @@ def _removal(
     :raises CheckError: if the user has them from something that this node can't change
     """
     unwanted = set(privileges(attrs, server))
+    mariadb_roles.refuse_others(attrs, world, unwanted)
     if object_type(attrs) == "global":
         return {}, _both(held(attrs, world), sorted(unwanted))
     grant: dict[str, list[str]] = {}

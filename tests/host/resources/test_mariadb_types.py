@@ -209,6 +209,29 @@ def test_a_grant_takes_nothing_away(site: Site, service: str) -> None:
     sql(host, "DROP DATABASE an_app; DROP USER app@localhost, wide@localhost")
 
 
+def test_a_role_gives_what_a_node_removes(site: Site, service: str) -> None:
+    """The user can use its roles, and what all users have, so the plan names them."""
+    host = site.host
+    host.run(["systemctl", "start", service])
+    sql(host, "CREATE DATABASE an_app; CREATE TABLE an_app.t (id int); CREATE USER app@localhost IDENTIFIED BY 'x'")
+    sql(host, "CREATE ROLE inner_role; CREATE ROLE `outer role`; GRANT inner_role TO `outer role`")
+    sql(host, "GRANT `outer role` TO app@localhost; GRANT SELECT ON `an\\_%`.* TO inner_role")
+    grant = "  - mariadb_grant: app\n    user: app\n    privileges: [SELECT]\n    absent: true\n    database: an_app\n"
+    try:
+        read = "SET ROLE `outer role`; SELECT * FROM an_app.t"
+        assert mariadb_servers.login(host, SOCKET, "app", "x", read) == (0, "")
+        for more in ("", "    tables: [t]\n"):
+            failed = nodes(site.report("plan", f"{grant}{more}    socket: {SOCKET}\n", code=1))["mariadb_grant:app"]
+            assert "app@localhost still has SELECT on `an\\_%`.* from the role inner_role" in failed["reason"]
+        sql(host, "REVOKE SELECT ON `an\\_%`.* FROM inner_role; GRANT INSERT ON an_app.* TO inner_role")
+        sql(host, "GRANT SELECT ON an_app.* TO app@localhost")
+        site.come_true(f"{grant}    socket: {SOCKET}\n")
+        assert mariadb_servers.login(host, SOCKET, "app", "x", read)[0] != 0
+        site.say("destroy")
+    finally:
+        sql(host, "DROP DATABASE an_app; DROP USER app@localhost; DROP ROLE inner_role, `outer role`")
+
+
 def test_other_names_of_character_sets(site: Site, service: str) -> None:
     site.host.run(["systemctl", "start", service])
     site.come_true(f"  - {{mariadb_database: u8, character_set: utf8, collate: utf8_bin, socket: {SOCKET}}}\n")
