@@ -237,7 +237,7 @@ def delete_port(machine: Machine, port: str) -> Result:
 
 
 class SelinuxPort(FacetEntry):
-    """The label of a port. A local label replaces that of the policy, which always exists."""
+    """The label of a port. A local label replaces one of the policy."""
 
     facet, fields, kept_as, whole = "selinux_port", ("setype",), "was", True
 
