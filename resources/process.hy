@@ -3,8 +3,9 @@
 (require statecfg.dialects.hy [node-type make-validators defop defmethod])
 (import statecfg.dialects.hy [map? seq? some-fn true? false? nil? string? keyword? name])
 (import json sys)
-(import statecfg.resources.shared [processes restore])
+(import statecfg.resources.shared [processes])
 (import statecfg.remote.graph.model [ActionSpec])
+(import statecfg.remote.machine.changes [secretive])
 
 
 (node-type process
@@ -112,5 +113,5 @@
   (cond
     (not (:absent attrs)) (if (and (not running) (in key now)) [(service-down key (.get (get now key) "pid"))] [])
     (or (not running) (:block? attrs) (is-not (processes.find now key (wanted node)) None)) []
-    (restore.masked attrs) (ActionSpec :left [f"{key} is not started again: that takes a secret, and none is kept"])
+    (secretive attrs) (ActionSpec :left [f"{key} is not started again: that takes a secret, and none is kept"])
     True [(start-action node False)]))

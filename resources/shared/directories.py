@@ -115,7 +115,9 @@ def undo(
     node: HostNode, memory: DirectoryMemory, world: World, to_remove: Mapping[str, HostNode] | None = None
 ) -> ActionSpec:
     """Restore what was there before, directories first. Then remove what the node created, directories last."""
-    restoring = restore.Restore(world, memory, to_remove)
+    earlier = getattr(node, "earlier", ())  # what is left of these stays
+    later = {name: each for name, each in (to_remove or {}).items() if name not in earlier}
+    restoring = restore.Restore(world, memory, later)
     attrs, path, was = node.attrs, memory["path"], memory["was"]
     now = world.stat(path)
     if attrs.get("absent"):

@@ -126,8 +126,10 @@ def _dependents_first(orphans: Mapping[str, Orphan]) -> List[List[Orphan]]:
         free = sorted(name for name, dependents in waits.items() if not dependents) or sorted(waits)
         free = _without_packages(free, waits, orphans)
         layers.append(_newest_first([orphans[name] for name in free]))
+        before_layer = tuple(earlier)
         for orphan in layers[-1]:
-            orphan.waits = tuple(earlier) if orphan.type == PACKAGE else ()
+            orphan.earlier = before_layer
+            orphan.waits = before_layer if orphan.type == PACKAGE else ()
         earlier += [orphan.provides for orphan in layers[-1] if orphan.type != PACKAGE]
         for name in free:
             del waits[name]

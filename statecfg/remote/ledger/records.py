@@ -220,9 +220,10 @@ class Orphan(HostNode):
     :ivar secret_attrs: attributes with secrets, with the values from the playbook; `attrs` contains masks instead
     :ivar waits: the names of nodes that are removed earlier because their undo may need this one
     :ivar sees: the names of earlier nodes whose actions can affect this node
+    :ivar earlier: the names of all nodes but packages in earlier layers
     """
 
-    __slots__ = ("replaced", "resource", "secret_attrs", "sees", "snapshot", "successor", "waits")
+    __slots__ = ("earlier", "replaced", "resource", "secret_attrs", "sees", "snapshot", "successor", "waits")
 
     def __init__(self, resource: Resource, name: str, successor: Optional[Tuple[str, str]] = None) -> None:
         definition = resource.definition
@@ -233,6 +234,7 @@ class Orphan(HostNode):
         self.secret_attrs: Dict[str, Any] = {}
         self.sees: Sequence[str] = ()
         self.waits: Sequence[str] = ()
+        self.earlier: Sequence[str] = ()
 
     def supply(self, attrs: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
         """Take secrets from the playbook's node of this name, for each attribute that differs only in its secrets.

@@ -23,6 +23,7 @@ from statecfg import resources
 from statecfg.graph import contradictions
 from statecfg.graph.graph import Graph
 from statecfg.remote.graph.model import HostNode
+from statecfg.remote.machine.changes import HIDDEN
 from statecfg.remote.machine.real import RealMachine
 from tests.each import check_each
 from tests.host.command import statecfg
@@ -379,7 +380,7 @@ def test_undo_does_not_start_a_process_that_needs_a_secret(site: Site, sleeper: 
     site.apply(sleeper(absent=True))
     name = f"process:{site.folder / 'program'}"
     site.ledger.memory[name]["running"] = True
-    site.ledger.nodes[name].attrs["args"] = ["<secret token>"]
+    site.ledger.nodes[name].attrs["args"] = [{HIDDEN: [["token", [[None, 6]]]]}]
     assert site.undo() == [f"{name} is not started again: that takes a secret, and none is kept"]
 
 

@@ -238,3 +238,30 @@ def test_a_selection_edits_a_file_that_another_node_of_the_playbook_writes(
     yaml(site, "site.yml", *nodes)
     site("apply", "site.yml", "--yes", "--tags", "edit")
     assert not light_host.path(f"{place}/gone").exists() and "two" in light_host.read(f"{place}/x")
+
+
+def test_a_removal_says_that_a_directory_stays_with_what_removed_nodes_leave(
+    site: Site, light_host: Host, place: str
+) -> None:
+    applied(
+        site,
+        "site.yml",
+        f"directory: {place}/top",
+        f"directory: {place}/top/inner",
+        f"command: made, argv: [touch, {place}/top/inner/made], creates: {place}/top/inner/made, "
+        f"requires: ['directory:{place}/top/inner']",
+        f"directory: {place}/lines",
+        f"line_in_file: {place}/lines/x, line: one, create: true",
+        f"directory: {place}/gone",
+        f"file: {place}/gone/x, content: x",
+    )
+    light_host.run(["sh", "-c", f"echo two >> {place}/lines/x"])
+    left = {
+        step["name"]: step.get("leaves")
+        for layer in site.report("destroy", "site.yml", "--yes")["removals"]
+        for step in layer
+    }
+    assert left[f"directory:{place}/top/inner"] == [f"{place}/top/inner is not empty (made): it stays"]
+    assert left[f"directory:{place}/top"] == [f"{place}/top is not empty (inner): it stays"]
+    assert left[f"directory:{place}/lines"] == [f"{place}/lines is not empty (x): it stays"]
+    assert not light_host.path(f"{place}/gone").exists()
