@@ -128,8 +128,24 @@ def state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATECFG_STATE_DIR", STATE_DIR)
 
 
+# Types whose cases all have other nodes, or recorded answers of programs.
+RECORDED = dict.fromkeys(
+    (
+        "ansible_module", "capabilities", "command", "gem", "http_request", "mariadb_grant", "npm_package",
+        "package_upgrade", "postgresql_grant", "reboot", "wait_for", "xattr",
+    ),
+    "in each of its cases, other nodes take part, or the answers of programs stay as they were",
+)  # fmt: skip
 # Why a memory machine can't show that undo of these types keeps or reports a change of others.
 UNSEEN = {
+    **RECORDED,
+    **dict.fromkeys(
+        (
+            "acl", "ca_certificate", "container_image", "filesystem", "git_checkout", "hard_link", "postgresql_user",
+            "python_venv", "remove", "tls_certificate",
+        ),
+        "what its cases change has no text or number for a change by hand",
+    ),
     "download": "the content is not in the case: see tests/host/resources/test_undo_others.py",
     **dict.fromkeys(
         ("json_key", "toml_key", "yaml_key"),
@@ -140,9 +156,10 @@ UNSEEN = {
     "package": "its memory is about all packages of the host: see tests/host/resources/package_cases.py",
     "service": "a unit runs or not, and starts at boot or not: see tests/unit/resources/test_recorded.py",
     "ufw": "undo needs the files of ufw: see tests/host/resources/test_firewalls.py",
-}
+}  # fmt: skip
 # Why a memory machine can't show that undo of these types restores the former state.
 INCOMPLETE = {
+    **RECORDED,
     **dict.fromkeys(("compose_project", "container", "container_image"), "images and former containers stay"),
     **dict.fromkeys(("filesystem", "lvm_logical_volume", "lvm_volume_group"), "what may contain data stays"),
     **dict.fromkeys(
@@ -182,28 +199,34 @@ def test_undo_keeps_what_others_changed(name: str, tmp_path: Path) -> None:
     """A type whose undo overwrites what others changed declares it (`NodeType.overwrites`)."""
     if declared_type(name).overwriting:
         return
-    problems = []
+    problems: list[str] = []
+    tried = 0
     for number, case in enumerate(filter(alone, examples(name))):
         first = Applied(prepared(case, tmp_path / f"{number}"))
         touched = [key for key, value in first.made.items() if first.was.get(key) != value]
         for place, key in enumerate(sorted(touched)):
             problem = kept(Applied(prepared(case, tmp_path / f"{number}-{place}")), key)
+            tried += problem is not None
             problems += [f"{case.place}: {problem}"] if problem else []
     assert not problems, "\n" + "\n".join(problems)
+    assert tried, "no case changes something that somebody else could change"
 
 
-def kept(applied: Applied, key: Key) -> str:
-    """Change a field by hand and undo the node; return what is wrong then, "" for nothing."""
+def kept(applied: Applied, key: Key) -> str | None:
+    """Change a field by hand and undo the node; return what is wrong then, "" for nothing.
+
+    Return None if nobody else could change the field.
+    """
     was, made = applied.was.get(key), applied.made[key]
     attrs = applied.node.attrs
     if attrs.get("absent") or (attrs.get("backup") and key[1].endswith(attrs["backup"])):
-        return ""  # what others put in place of a removed thing stays; a backup belongs to the node
+        return None  # what others put in place of a removed thing stays; a backup belongs to the node
     kind = (*key[:2], "kind")
     if key[2] in ("mode", "owner", "group") and applied.was.get(kind) != applied.made.get(kind):
-        return ""  # they were those of something else
+        return None  # they were those of something else
     value = changed(applied.machine, key, was, made) if existed(key, applied.was) else None
     if value is None:
-        return ""
+        return None
     try:
         spec = applied.undo()
     except CheckError:  # the removal waits, and nothing has changed
@@ -216,15 +239,17 @@ def kept(applied: Applied, key: Key) -> str:
 
 @pytest.mark.parametrize("name", [name for name in TYPES if name not in INCOMPLETE])
 def test_undo_restores_what_nobody_changed(name: str, tmp_path: Path) -> None:
-    problems = []
+    problems, undone = [], 0
     for number, case in enumerate(filter(alone, examples(name))):
         applied = Applied(prepared(case, tmp_path / f"{number}"))
         try:
             spec = applied.undo()
         except CheckError:  # the case has no program that undo asks first
             continue
+        undone += 1
         now = state_of(applied.machine)
         different = [key for key in {*applied.was, *now} if applied.was.get(key) != now.get(key)]
         if different and not spec.left:
             problems.append(f"{case.place}: {[(key, applied.was.get(key), now.get(key)) for key in different]}")
     assert not problems, "\n" + "\n".join(problems)
+    assert undone, "no case can be undone"
