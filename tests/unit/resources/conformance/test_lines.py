@@ -64,6 +64,17 @@ def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
             yield from places(item, (*place, number))
 
 
+def distinct(name: str) -> Iterator[tuple[Case, tuple[Any, ...]]]:
+    """Yield the cases of a type with the places of their texts, each kind of place once; items of a list are alike."""
+    seen = set()
+    for case in examples(name):
+        for place in places(case.data["node"]):
+            kind = tuple("#" if isinstance(part, int) else part for part in place)
+            if kind not in seen:
+                seen.add(kind)
+                yield case, place
+
+
 def extended(value: Any, place: tuple[Any, ...], end: str) -> Any:
     """Return a value in which the text at a place has another end, which may be a fact."""
     if not place:
@@ -133,14 +144,10 @@ def test_no_text_ends_or_continues_a_line(
     given: Callable[[str], str] = host_text.told if source == "a fact of another host" else str
     monkeypatch.setenv("STATECFG_STATE_DIR", STATE_DIR)
     directories = (tmp_path / str(number) for number in itertools.count())
-    seen = set()
-    for case in examples(name):
-        for place in places(case.data["node"]):
-            kind = tuple("#" if isinstance(part, int) else part for part in place)
-            if kind not in seen and place[0] not in TEXTS.get(name, ()):
-                seen.add(kind)
-                with host_text.watching(host_text.Watch()):
-                    check(case, place, directories, given)
+    for case, place in distinct(name):
+        if place[0] not in TEXTS.get(name, ()):
+            with host_text.watching(host_text.Watch()):
+                check(case, place, directories, given)
 
 
 CODE = "$(touch x); rm -rf / #'\","  # a substitution, ends of commands, a comment, quotes and a comma
@@ -151,21 +158,15 @@ def test_no_fact_becomes_a_part_of_a_shell_script(name: str, tmp_path: Path, mon
     """Whatever a shell would run in the actions of a node contains no fact that is not quoted."""
     monkeypatch.setenv("STATECFG_STATE_DIR", STATE_DIR)
     directories = (tmp_path / str(number) for number in itertools.count())
-    seen = set()
-    for case in examples(name):
-        for place in places(case.data["node"]):
-            kind = tuple("#" if isinstance(part, int) else part for part in place)
-            if kind in seen:
+    for case, place in distinct(name):
+        with host_text.watching(host_text.Watch()):
+            node = extended(case.data["node"], place, host_text.told(CODE))
+            try:
+                plan = prepared(replace(case, data={**case.data, "node": node}), next(directories)).plan()
+            except InvalidInput:
                 continue
-            seen.add(kind)
-            with host_text.watching(host_text.Watch()):
-                node = extended(case.data["node"], place, host_text.told(CODE))
-                try:
-                    plan = prepared(replace(case, data={**case.data, "node": node}), next(directories)).plan()
-                except InvalidInput:
-                    continue
-            scripts = [text for action in actions(plan) for text in in_shells(action.args)]
-            assert not any(CODE in text for text in scripts), f"{case.place}: {place}: {scripts}"
+        scripts = [text for action in actions(plan) for text in in_shells(action.args)]
+        assert not any(CODE in text for text in scripts), f"{case.place}: {place}: {scripts}"
 
 
 def in_shells(args: Mapping[str, Any]) -> Iterator[str]:

@@ -19,9 +19,9 @@ from statecfg.problems import InvalidInput
 from statecfg.remote.graph.masks import mask
 from statecfg.remote.graph.model import Blob, CheckError, Unknown
 from statecfg.remote.machine.changes import as_json
-from tests.unit.resources.conformance.test_lines import extended, places
+from tests.unit.resources.conformance.test_lines import distinct, extended
 from tests.unit.resources.conformance.test_undo import Applied, state_of
-from tests.unit.resources.conformance.types import STATE_DIR, TYPES, Example, actions, examples, prepared
+from tests.unit.resources.conformance.types import STATE_DIR, TYPES, Example, actions, prepared
 from tests.unit.resources.test_cases import Case
 
 LOOKS = mask("goes here")
@@ -74,14 +74,8 @@ def story(example: Example) -> Any:
 def test_text_that_looks_like_a_mask_is_text(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STATECFG_STATE_DIR", STATE_DIR)
     directories: Iterator[Path] = (tmp_path / str(number) for number in itertools.count())
-    seen = set()
-    for case in examples(name):
-        for place in places(case.data["node"]):
-            kind = tuple("#" if isinstance(part, int) else part for part in place)
-            if kind in seen:
-                continue
-            seen.add(kind)
-            looks = example_with(case, place, LOOKS, next(directories))
-            plain = example_with(case, place, PLAIN, next(directories))
-            if looks is not None and plain is not None:
-                assert story(looks) == story(plain), f"{case.place}: {place}"
+    for case, place in distinct(name):
+        looks = example_with(case, place, LOOKS, next(directories))
+        plain = example_with(case, place, PLAIN, next(directories))
+        if looks is not None and plain is not None:
+            assert story(looks) == story(plain), f"{case.place}: {place}"
