@@ -28,6 +28,7 @@ _OF_MODULES = frozenset(
     ("_raw_params", "argv", "cmd", "command", "executable", "free_form", "job", "script", "shell", "validate")
 )
 _PROSE = ("Description", "Documentation")  # settings of units
+_STARTS = "Exec"  # begins the settings of units that name a program
 _SHELL = "quote it: {{ … | quote }}; or pass it as a whole argument of `argv`, in `env` or in `stdin`"
 _RULES = "use only facts that have the form which the program expects, such as numbers and addresses, or check them"
 HELP = {"shell": _SHELL, "script": _SHELL, "command": _SHELL, "scripts": _SHELL, "unless": _SHELL, "undo": _SHELL}
@@ -90,13 +91,23 @@ def _rules(node_type: str) -> frozenset[str]:
 def _harmful(value: Any) -> str:
     """Return a string of a host in an attribute, also in lists and maps; "" if there is none."""
     if isinstance(value, Mapping):
-        return _harmful([*value, *(item for key, item in value.items() if key not in _PROSE)])
+        found = _harmful([*value, *(item for key, item in value.items() if key not in _PROSE)])
+        return found or next(
+            filter(None, (_program(item) for key, item in value.items() if str(key).startswith(_STARTS))), ""
+        )
     if isinstance(value, (list, tuple, PVector)):
         return next(filter(None, map(_harmful, value)), "")
     if isinstance(value, (Blob, bytes)):
         data = Blob.of(value).data
         return harmful(data.decode("utf-8", "replace")) if data is not None else ""
     return harmful(value)
+
+
+def _program(value: Any) -> str:
+    """Return a whole text of a host in a setting that names programs; "" if there is none."""
+    if isinstance(value, (list, tuple, PVector)):
+        return next(filter(None, map(_program, value)), "")
+    return value if isinstance(value, HostText) and value.whole else ""
 
 
 def _script(value: Any) -> str:

@@ -165,6 +165,8 @@ def test_harmless_text_is_no_program() -> None:
     assert "as the program" in refused("command", "a", argv=[told("/tmp/x")], always=True)
     assert "as the program" in refused("command", "a", shell=told("/tmp/x"), always=True)
     assert "as the program" in refused("cron", "a", schedule="@daily", command=told("/tmp/x"))
+    for value in (told("/tmp/x"), [told("/tmp/x")]):
+        assert "/tmp/x" in refused("systemd_unit", "a.service", sections={"Service": {"ExecStart": value}})
 
 
 @each("name", resources.available())
