@@ -24,7 +24,7 @@ from statecfg.entities.model import Principal
 from statecfg.entities.problems import ApiError
 from statecfg.server import auth, writing
 from statecfg.server.routes import ROUTES
-from statecfg.server.routing import ApiRoute, endpoints
+from statecfg.server.routing import ApiRoute, Turns, endpoints
 from statecfg.store import Busy, StoreError
 
 THREADS = 16
@@ -151,7 +151,7 @@ def create(
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = THREADS
-        app.state.delays, app.state.table = auth.Delays(), table
+        app.state.delays, app.state.turns, app.state.table = auth.Delays(), Turns(), table
         end = await to_thread.run_sync(start, app.state)
         try:
             yield

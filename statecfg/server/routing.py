@@ -5,8 +5,11 @@ These declarations are the only source for routing, permissions and the OpenAPI 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 import anyio
 from starlette import routing
@@ -15,6 +18,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from statecfg.entities.model import Principal
 from statecfg.entities.problems import FORBIDDEN, ApiError
 from statecfg.graph.json_schema import JsonSchema
 from statecfg.problems.frozen import dataclass
@@ -25,6 +29,7 @@ from statecfg.server.parameters import QueryParameter
 from statecfg.server.request import ApiRequest
 
 JSON = "application/json"
+SHARE = 6  # threads that the requests of one caller may occupy
 Handler = Callable[[ApiRequest], Response]
 Responses = Mapping[int, str | JsonSchema | None]
 
@@ -85,6 +90,29 @@ class Routes:
         return declare
 
 
+class Turns:
+    """Lets each caller occupy some of the server's threads. The others are left for other callers."""
+
+    def __init__(self) -> None:
+        self._of: WeakValueDictionary[tuple[str, str], asyncio.Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def of(self, caller: Principal | None) -> AsyncIterator[None]:
+        """Wait until a caller has fewer than `SHARE` requests in threads.
+
+        :param caller: None for a request without a valid token, which does not wait
+        """
+        if caller is None:
+            yield
+            return
+        key = caller.org, caller.name
+        turn = self._of.get(key)
+        if turn is None:
+            turn = self._of[key] = asyncio.Semaphore(SHARE)
+        async with turn:
+            yield
+
+
 class ApiPath:
     """The routes of one path, as an ASGI application."""
 
@@ -126,9 +154,11 @@ async def _respond(route: ApiRoute, request: ApiRequest) -> Response:
         return await run_in_threadpool(route.denied, request)
     request.query = reading.query(request.scope["query_string"].decode("latin-1"), route.query)
     data = await reading.body(request)
-    # In a thread, because checking a large body takes time.
-    request.content = await run_in_threadpool(_content, route, data, request)
-    return _versioned(await _call(route, request), accepted.version)
+    async with request.app.state.turns.of(request.caller):
+        # In a thread, because checking a large body takes time.
+        request.content = await run_in_threadpool(_content, route, data, request)
+        response = await _call(route, request)
+    return _versioned(response, accepted.version)
 
 
 def _denial(route: ApiRoute, request: ApiRequest) -> ApiError | None:

@@ -10,8 +10,9 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from statecfg.entities.model import Principal
 from statecfg.entities.problems import ApiError
-from statecfg.server import bodies, running
+from statecfg.server import app, bodies, routing, running
 
 
 def test_an_unterminated_json_string_is_rejected_quickly() -> None:
@@ -50,3 +51,32 @@ def test_an_answer_that_the_client_never_reads_times_out() -> None:
         server.close()
 
     asyncio.run(read_nothing())
+
+
+def test_one_caller_does_not_occupy_all_threads() -> None:
+    """A tenant may send many slow requests at once. Others are served meanwhile."""
+    assert routing.SHARE * 2 <= app.THREADS
+    ann, ben = Principal("ann", "acme", "author"), Principal("ann", "other", "author")
+
+    async def requests() -> None:
+        turns, ended = routing.Turns(), asyncio.Event()
+        inside: list[Principal | None] = []
+
+        async def request(caller: Principal | None) -> None:
+            async with turns.of(caller):
+                inside.append(caller)
+                await ended.wait()
+
+        running_now = [asyncio.create_task(request(ann)) for _ in range(50)]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert len(inside) == routing.SHARE
+        running_now += [asyncio.create_task(request(caller)) for caller in (ben, None)]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert inside[routing.SHARE :] == [ben, None]
+        ended.set()
+        await asyncio.gather(*running_now)
+        assert len(inside) == 52
+
+    asyncio.run(requests())
