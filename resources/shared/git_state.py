@@ -13,12 +13,12 @@ from statecfg.resources.shared import places, records
 COMMIT = re.compile(r"[0-9A-Fa-f]{40}\Z")
 SHOWN = 3  # names in a message
 MOST_REFS = 2000  # refs of a repository that one command names
+MOST_MODULES = 1000  # submodules of all levels
 # Nothing in a repository may start a program: its files can belong to another user. Git must not ask questions.
 SAFE = ["-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "gc.auto=0"]
 # What statecfg has checked out came from the repository, even if no branch leads to it now.
 OURS = "refs/statecfg/checkout"
 _THEIRS = ["--remotes", "--glob=refs/statecfg/*"]
-_MODULE_PATH = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
 _SUBMODULE = re.compile(r"([-+U ])([0-9a-f]+) (.+?)(?: \([^()]*\))?\Z")
 # A plan never writes: no index is refreshed, no lock is taken, and no missing object is fetched.
 _READING = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
@@ -77,7 +77,7 @@ def obeyed(world: World, path: str) -> list[str]:
     stat = world.apparent(inside)
     found = [inside]
     if stat is not None and stat.file_type == "file":  # a linked worktree
-        target = world.read(inside).decode("utf-8", "replace").strip().partition("gitdir: ")[2]
+        target = places.read(world, inside).decode("utf-8", "replace").strip().partition("gitdir: ")[2]
         inside = posixpath.normpath(posixpath.join(path, target))
         found += [inside, inside + "/commondir", posixpath.dirname(posixpath.dirname(inside))]
     for directory in (inside, *git_directories(world, inside + "/modules")):
@@ -85,17 +85,34 @@ def obeyed(world: World, path: str) -> list[str]:
     return [*found, *_worktrees(world, path)]
 
 
-def _worktrees(world: World, path: str, depth: int = 5) -> list[str]:
-    """Return the directories of submodules of all levels, and the files in them that name their repositories."""
-    known = path + "/.gitmodules"
-    if not depth or not world.is_known(known) or world.apparent(known) is None:
-        return []
-    found = []
-    for name in _MODULE_PATH.findall(world.read(known).decode("utf-8", "replace")):
-        inside = posixpath.normpath(posixpath.join(path, name.strip('"')))
-        if inside.startswith(path + "/"):
-            found += [inside, inside + "/.git", *_worktrees(world, inside, depth - 1)]
-    return found
+def _worktrees(world: World, path: str) -> list[str]:
+    """Return the directories of submodules of all levels, and the files in them that name their repositories.
+
+    :raises CheckError: if there are too many: a user may have written their list
+    """
+    found: dict[str, None] = {}
+    waiting = [path]
+    while waiting:
+        above = waiting.pop()
+        known = above + "/.gitmodules"
+        if not world.is_known(known) or world.apparent(known) is None:
+            continue
+        for name in _module_paths(places.read(world, known).decode("utf-8", "replace")):
+            inside = posixpath.normpath(posixpath.join(above, name))
+            if inside.startswith(above + "/") and inside not in found:
+                found[inside] = None
+                waiting.append(inside)
+            if len(found) > MOST_MODULES:
+                raise CheckError(f"{path} has more than {MOST_MODULES} submodules")
+    return [each for inside in found for each in (inside, inside + "/.git")]
+
+
+def _module_paths(text: str) -> Iterator[str]:
+    """Yield the paths in a list of submodules."""
+    for line in text.splitlines():
+        key, _, value = line.partition("=")
+        if key.strip().lower() == "path" and value.strip():
+            yield value.strip().strip('"')
 
 
 def git_directories(world: World, path: str, depth: int = 5) -> Iterator[str]:

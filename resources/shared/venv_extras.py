@@ -9,8 +9,9 @@ from statecfg.remote.graph.model import CheckError
 from statecfg.remote.machine.world import World
 
 LARGEST = 1 << 20  # bytes of metadata
+MOST = 500  # extras that one extra needs
 # A condition of a requirement, such as `extra == "std"` or `python_version < "3.8"`.
-_CONDITION = re.compile(r"""\(*\s*(\w+)\s*(==|!=|<=|>=|<|>|in|not in)\s*["']([^"']*)["']\s*\)*\s*\Z""")
+_CONDITION = re.compile(r"""[\s(]*(\w+)\s*(==|!=|<=|>=|<|>|in|not in)\s*["']([^"']*)["'][\s)]*\Z""")
 _NEED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?")
 
 
@@ -35,24 +36,35 @@ class Extras:
     def __init__(self, world: World, version: str, metadata: Mapping[str, str]) -> None:
         self.world, self.version, self.metadata = world, version, metadata
 
-    def missing(self, name: str, extras: Iterable[str], seen: frozenset[tuple[str, str]] = frozenset()) -> bool:
+    def missing(self, name: str, extras: Iterable[str]) -> bool:
         """Return whether something that the extras of a distribution need is not installed.
 
-        :raises CheckError: if the distribution has no such extra
+        :raises CheckError: if the distribution has no such extra, or if too many extras need each other: a user may
+            have written the metadata
         """
-        text = self._text(name)
-        known = {normal(word) for word in re.findall(r"^Provides-Extra:[ \t]*(\S+)", text, re.M)}
-        for extra in extras:
-            if text and extra not in known and not seen:
-                has = f"it has {', '.join(sorted(known))}" if known else "it has none"
-                raise CheckError(f"the installed {name} has no extra {extra}; {has}")
+        asked = dict.fromkeys((name, extra) for extra in extras)
+        seen, waiting = set(asked), [*asked]
+        while waiting:
+            one, extra = pair = waiting.pop()
+            text = self._text(one)
+            if pair in asked and text:
+                self._require(name, extra, text)
             for need, further in self._needs(text, extra):
-                pairs = frozenset((need, word) for word in further) - seen
-                if need not in self.metadata or (
-                    pairs and self.missing(need, [word for _, word in pairs], seen | pairs)
-                ):
+                if need not in self.metadata:
                     return True
+                new = {(need, word) for word in further} - seen
+                seen |= new
+                waiting += new
+            if len(seen) > MOST:
+                raise CheckError(f"{name}[{extra}] needs more than {MOST} extras of other distributions")
         return False
+
+    @staticmethod
+    def _require(name: str, extra: str, text: str) -> None:
+        known = {normal(word) for word in re.findall(r"^Provides-Extra:[ \t]*(\S+)", text, re.M)}
+        if extra not in known:
+            has = f"it has {', '.join(sorted(known))}" if known else "it has none"
+            raise CheckError(f"the installed {name} has no extra {extra}; {has}")
 
     def _text(self, name: str) -> str:
         """Return the metadata of a distribution; "" if it can't be read."""
