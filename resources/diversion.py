@@ -55,4 +55,4 @@ def owns(attrs: Attrs) -> list[str]:
 
 
 diversion.needs([])  # the node of the path comes after the diversion
-diversion.implemented_by(diversions)
+diversion.managed_by(diversions.Diversion)

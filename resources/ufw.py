@@ -45,4 +45,5 @@ def ufw(
 ufw.identity(["ufw:"])
 ufw.owns(["part:path:/etc/default/ufw", "part:path:/etc/ufw/ufw.conf"])
 ufw.needs(["package:ufw"])
-ufw.implemented_by(ufw_settings)
+ufw.guard(ufw_settings.guard)
+ufw.managed_by(ufw_settings.UfwSettings)

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from statecfg.remote.graph import undoing
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
+from statecfg.remote.graph.facet_entry import FacetEntry
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import records
-
-if TYPE_CHECKING:
-    from typing import TypedDict
-
-    class DiversionMemory(TypedDict):
-        """The memory of a `diversion`."""
-
-        entry: records.Fields | None
-
 
 DATABASE = "/var/lib/dpkg/diversions"
 LOCAL = ":"  # means the administrator, in place of a package
@@ -48,60 +38,62 @@ def end_diversion(machine: Machine, path: str, to: str) -> Result:
     return machine.run(["dpkg-divert", "--local", "--rename", "--divert", to, "--remove", path], effect)
 
 
-def check(node: HostNode, world: World) -> list[Action]:
-    """Compare the diversion with the wanted one.
+class Diversion(FacetEntry):
+    """The diversion of a path by the administrator."""
 
-    :raises CheckError: if a package diverts the path, or both paths exist
-    """
-    path = node.attrs["path"]
-    to = node.attrs.get("to") or path + ".distrib"
-    present = world.entry("diversion", path)
-    if present is not None and present["by"] != LOCAL:
-        raise CheckError(f"the package {present['by']} diverts {path} to {present['to']}: it stays")
-    if node.attrs.get("absent"):
-        return [_ended(world, path, present["to"])] if present is not None else []
-    if present is not None and present["to"] == to:
-        return []
-    ended = [_ended(world, path, present["to"])] if present is not None else []
-    if not ended:
-        _require_free(world, path, to)
-    return [*ended, divert(path, to)]
+    facet, fields, whole = "diversion", ("to",), True
 
+    def key(self) -> str:
+        """Return the path."""
+        return str(self.attrs["path"])
 
-def _ended(world: World, path: str, to: str) -> Action:
-    """Return what removes a diversion.
+    def wanted(self) -> records.Fields:
+        """Return the new path of the file."""
+        return {"to": self.attrs.get("to") or self.key() + ".distrib"}
 
-    :raises CheckError: if something else is at the path now
-    """
-    _require_free(world, to, path)
-    return end_diversion(path, to)
+    def own(self, entry: records.Fields | None) -> records.Fields | None:
+        """Return a diversion by the administrator; None for one by a package."""
+        return entry if entry is not None and entry["by"] == LOCAL else None
+
+    def stays(self, field: str, now: object) -> str:
+        """Return the message about a diversion that others have changed."""
+        return undoing.stays(f"the diversion of {self.key()}", f"to {now}")
+
+    def ready(self) -> None:
+        """Check that no package diverts the path."""
+        now = self.present()
+        if now is not None and now["by"] != LOCAL:
+            raise CheckError(f"the package {now['by']} diverts {self.key()} to {now['to']}: it stays")
+
+    def create(self, fields: records.Fields) -> list[Action]:
+        """Divert the path."""
+        _require_free(self.world, self.key(), fields["to"])
+        return [divert(self.key(), fields["to"])]
+
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Replace the diversion."""
+        return [*self.remove(now), divert(self.key(), fields["to"])]
+
+    def remove(self, now: records.Fields) -> list[Action]:
+        """Remove the diversion."""
+        _require_free(self.world, now["to"], self.key())
+        return [end_diversion(self.key(), now["to"])]
+
+    def drop(self, now: records.Fields) -> ActionSpec:
+        """Remove a new diversion, unless another file has its path."""
+        return self._taken(now) or super().drop(now)
+
+    def give_back(self, now: records.Fields, was: records.Fields) -> ActionSpec:
+        """Replace a diversion, unless another file has its path."""
+        return self._taken(now) or super().give_back(now, was)
+
+    def _taken(self, now: records.Fields) -> ActionSpec | None:
+        if self.world.apparent(self.key()) is None or self.world.apparent(now["to"]) is None:
+            return None
+        return ActionSpec(left=[f"the diversion of {self.key()} stays: there is another file at this path"])
 
 
 def _require_free(world: World, path: str, to: str) -> None:
     """Check that a file can be renamed without replacing another one."""
     if world.apparent(path) is not None and world.apparent(to) is not None:
         raise CheckError(f"{to} exists already, and dpkg-divert would not rename {path}: move one of them away")
-
-
-def remember(node: HostNode, world: World) -> DiversionMemory:
-    """Record the diversion of the path."""
-    return {"entry": world.entry("diversion", node.attrs["path"])}
-
-
-def undo(node: HostNode, memory: DiversionMemory, world: World) -> ActionSpec:
-    """Restore the former diversion, or remove the node's."""
-    path, was = node.attrs["path"], memory["entry"]
-    present = world.entry("diversion", path)
-    if present == was:
-        return ActionSpec()
-    made = None if node.attrs.get("absent") else node.attrs.get("to") or f"{path}.distrib"
-    if present is not None and (present["by"] != LOCAL or present["to"] != made):
-        return ActionSpec(left=[undoing.stays(f"the diversion of {path}", f"to {present['to']}")])
-    actions: list[Action] = []
-    if present is not None:
-        if world.apparent(path) is not None and world.apparent(present["to"]) is not None:
-            return ActionSpec(left=[f"the diversion of {path} stays: there is another file at this path"])
-        actions.append(end_diversion(path, present["to"]))
-    if was is not None and was["by"] == LOCAL:
-        actions.append(divert(path, was["to"]))
-    return ActionSpec(actions)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from statecfg.remote.graph import undoing
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
@@ -115,10 +116,9 @@ def undo(node: HostNode, memory: SysctlMemory, world: World) -> ActionSpec:
     if was is None or attrs.get("absent") or attrs.get("running") is False:
         return spec
     present = world.entry("sysctl", attrs["name"])
-    if present is None or present["value"] == was:
-        return spec
-    if present["value"] == text(attrs["value"]):
-        spec.actions.append(set_value(attrs["name"], was))
-    else:
-        spec.left.append(f"the running value of {attrs['name']} is now {present['value']}: it stays")
+    if present is not None:
+        made = {"value": text(attrs["value"])}
+        back, left = undoing.reverted(memory, made, present, lambda field: f"the running {field} of {attrs['name']}")
+        spec.actions += [set_value(attrs["name"], was)] if back else []
+        spec.left += left
     return spec

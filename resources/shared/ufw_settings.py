@@ -1,12 +1,12 @@
-"""Settings of ufw: their check, the snapshot, the undo, and the guard."""
+"""Settings of ufw: how they change and go back, and the guard."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from statecfg.remote.graph.facet_entry import FacetEntry
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.machine.real import RealMachine
-from statecfg.remote.machine.world import World
 from statecfg.remote.wire.channel import Channel
 from statecfg.resources.shared import firewall_guard, records, ufw
 
@@ -14,46 +14,45 @@ from statecfg.resources.shared import firewall_guard, records, ufw
 NAMES = (*ufw.DIRECTIONS, "logging", "state")
 
 
-def _value(world: World, name: str) -> str | None:
-    entry = world.entry("ufw", name)
-    return entry["value"] if entry is not None else None
+class UfwSettings(FacetEntry):
+    """The settings, as the fields of one thing."""
 
+    facet, fields, kept_as = "ufw", NAMES, "settings"
 
-def check(node: HostNode, world: World) -> list[Action]:
-    """Compare the settings with the wanted ones.
+    def ready(self) -> None:
+        """Check that ufw is installed."""
+        ufw.families(self.world)
 
-    :raises CheckError: if ufw is not installed
-    """
-    ufw.families(world)
-    wanted = [(name, node.attrs[name]) for name in NAMES if node.attrs.get(name) is not None]
-    return [ufw.change_setting(name, value) for name, value in wanted if _value(world, name) != value]
+    def present(self) -> records.Fields | None:
+        """Return the settings; None if ufw is not installed."""
+        found = {name: self.world.entry(self.facet, name) for name in NAMES}
+        return {name: entry["value"] for name, entry in found.items() if entry is not None} or None
 
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Change settings."""
+        return [ufw.change_setting(name, value) for name, value in fields.items()]
 
-def remember(node: HostNode, world: World) -> records.Fields:
-    """Record the settings that the node sets."""
-    ufw.families(world)
-    return {"settings": {name: _value(world, name) for name in NAMES if node.attrs.get(name) is not None}}
+    def remember(self) -> dict[str, records.Fields]:
+        """Record the settings that the node sets."""
+        self.ready()
+        now = self.present() or {}
+        return {self.kept_as: {name: now.get(name) for name in self.wanted()}}
 
+    def stays(self, field: str, now: object) -> str:
+        """Return the message about a setting that others have changed."""
+        return f"others set {field} of ufw to {now}: it stays"
 
-def undo(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
-    """Restore the former settings. Those that others have changed since then stay."""
-    spec = ActionSpec()
-    if world.stat(ufw.CONFIG) is None:
+    def give_back(self, now: records.Fields, was: records.Fields) -> ActionSpec:
+        """Restore former settings. A firewall that is switched off again is off first."""
+        spec = ActionSpec()
+        for name, value in reversed(list(was.items())):
+            if value in (None, ""):
+                spec.left.append(f"{name} of ufw stays {now[name]}: its former value was unknown")
+            elif name == "state" and value not in ("enabled", "disabled"):
+                spec.left.append(f"the state of ufw was: {value}. It stays {now[name]}")
+            else:
+                spec.actions.append(ufw.change_setting(name, value))
         return spec
-    for name in reversed(NAMES):  # a firewall that is switched off again is off first
-        was, now = memory["settings"].get(name), _value(world, name)
-        if was == now:
-            continue
-        if was in (None, ""):
-            spec.left.append(f"{name} of ufw stays {now}: its former value was unknown")
-            continue
-        if now != node.attrs[name]:
-            spec.left.append(f"others set {name} of ufw to {now}: it stays")
-        elif name == "state" and was not in ("enabled", "disabled"):
-            spec.left.append(f"the state of ufw was: {was}. It stays {now}")
-        else:
-            spec.actions.append(ufw.change_setting(name, was))
-    return spec
 
 
 def guard(
