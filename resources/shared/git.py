@@ -97,7 +97,7 @@ def clone(
     :param commit: the commit of the version; "" in a plan that does not know it yet
     """
     if machine.apparent(path) is not None and machine.listdir(path):
-        return error(f"{path} contains files by now")
+        return error(f"{path} contains files that came during the run: move them, or give another path")
     machine.shows(path, "commit", None, brief(commit, version))
     result = machine.mkdir(path, 0o755, user)
     work = _Work(machine, path, user, ssh_key, timeout)

@@ -115,7 +115,7 @@ def require(world: World, state: ServiceState, wanted: bool) -> str | None:
     """
     boot = state.enabled
     if boot == "enabled-runtime" and not wanted and _generated_link(world, state.name):
-        raise CheckError(f"a generator of systemd starts {state.name} at boot: masked: true prevents it")
+        raise CheckError(f"a generator of systemd starts {state.name} at boot; masked: true prevents it")
     if boot in (None, *ON) or (boot in ("disabled", "linked", "linked-runtime") and not wanted):
         return boot
     found = read(world, state.name) if boot in ("disabled", "static", "indirect", "linked", "linked-runtime") else None

@@ -127,7 +127,7 @@ def require_shell(world: World, shell: str | None) -> None:
     if stat is None:
         raise CheckError(f"the shell {shell} does not exist on this host{near}; require the package that installs it")
     if stat.file_type != "file" or not stat.mode & 0o111:
-        raise CheckError(f"the shell {shell} is not a program{near}")
+        raise CheckError(f"the shell {shell} is not a program{near}; name a program that users can run")
 
 
 @op(mutex="accounts")

@@ -42,7 +42,7 @@ def fill(
         if len(value) > LARGEST or "\0" in value:
             raise CheckError(f"{what} can't be used: it has more than {LARGEST} characters or contains a NUL")
         if "$" in refused and not re.match(HARMLESS, value):
-            raise CheckError(f"{what} can't be used in a unit or a rule: it has other characters than _./:@+,=~-")
+            raise CheckError(f"{what} can't be used in a unit or a rule: only letters, digits and _./:@+,=~- can")
         if any(end in value for end in refused if end in "\n\r"):
             raise CheckError(f"{what} can't be used here: it has several lines")
         if "\\" in refused and value.endswith("\\"):
