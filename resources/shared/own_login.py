@@ -6,6 +6,7 @@ worse counts: what can't be seen here, such as certificates, is not judged.
 
 from __future__ import annotations
 
+import os
 import posixpath
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -222,10 +223,18 @@ def _touches(step: Step, place: Sequence[str]) -> bool:
 
 
 def _recorded(machine: RealMachine, paths: Sequence[str]) -> Callable[[], list[str]]:
-    """Record files and directories, and return the function that restores them and returns what went wrong."""
+    """Record files and directories, and return the function that restores them and returns what went wrong.
+
+    What this user can't read is left out: the run can't change it either.
+    """
     folders, files = {}, []
     for path in dict.fromkeys(paths):
-        stat = machine.stat(path)
+        try:
+            stat = machine.stat(path)
+        except PermissionError:
+            continue
+        if not os.access(path, os.R_OK) and stat is not None:
+            continue
         if stat is not None and stat.file_type == "directory":
             folders[path] = stat
             if path in SUDO:

@@ -34,7 +34,7 @@ def concerned(types: Mapping[str, NodeType[...]]) -> AbstractSet[str]:
 def overridden(
     types: Mapping[str, NodeType[...]], node: HostNode, world: Planned, nodes: Mapping[str, HostNode]
 ) -> str:
-    """Return why the system does not use what a node defines; "" if it does, or if that is not known yet.
+    """Return why the system does not use what a node defines; "" if it does, or if that is not known.
 
     :param world: the host, in the node's turn
     :param nodes: all nodes by name
@@ -45,7 +45,7 @@ def overridden(
         with reading_only():
             function = types[node.type].methods["effect"]
             why = str(function(*(node, world, nodes)[: function.__code__.co_argcount]))
-    except Unknown:
+    except (Unknown, PermissionError):  # a user who is not root may not read the files that decide
         return ""
     except (Exception, SystemExit) as problem:
         # Other exceptions than these are bugs in a node type.
