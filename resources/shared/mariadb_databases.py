@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from statecfg.remote.graph.facet_entry import FacetEntry
-from statecfg.remote.graph.model import Action, ActionSpec
+from statecfg.remote.graph.model import Action
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
-from statecfg.remote.machine.world import Machine, World
+from statecfg.remote.machine.world import Machine
 from statecfg.resources.shared import mariadb, records
+from statecfg.resources.shared.databases import DatabaseEntry
 from statecfg.resources.shared.mariadb import key, literal, name
 
 # Attribute → its words in SQL.
@@ -56,21 +56,10 @@ def own_names(attrs: records.Attrs, server: records.Fields) -> dict[str, str]:
     return wanted
 
 
-def content(world: World, socket: str, database: str) -> str:
-    """Return what users have stored in a database; "" for nothing.
-
-    :raises CheckError: if it can't be read
-    """
-    sql = f"SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {literal(database)}"  # noqa: S608  # it is quoted
-    count = mariadb.count(world, socket, sql, "the content of the database " + database)
-    return f"{count} tables and views" if count else ""
-
-
-class MariadbDatabaseEntry(FacetEntry):
+class MariadbDatabaseEntry(DatabaseEntry):
     """The defaults of a database. A character set changes the collation, too."""
 
     facet, fields, together = "mariadb", tuple(FIELDS), True
-    permission = ("remove_content: true removes it with its content", "with remove_content: true, it is removed")
 
     def key(self) -> str:
         """Return the key of the database."""
@@ -109,13 +98,8 @@ class MariadbDatabaseEntry(FacetEntry):
         """Remove the database."""
         return [drop_database(*self.who)]
 
-    def in_the_way(self, now: records.Fields) -> str:
-        """Return what the database contains, unless the node may remove it."""
+    def content(self) -> int:
+        """Return the number of tables and views."""
         database, socket = self.who
-        inside = "" if self.attrs.get("remove_content") else content(self.world, socket, database)
-        return f"the database {database} contains {inside}" if inside else ""
-
-    def restore(self, was: records.Fields) -> ActionSpec:
-        """Report that the former content is lost."""
-        text = "the database %s is not restored: statecfg does not record its content"
-        return ActionSpec(left=[text % self.attrs["name"]])
+        sql = f"SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {literal(database)}"  # noqa: S608  # it is quoted
+        return mariadb.count(self.world, socket, sql, "the content of the database " + database)

@@ -8,8 +8,9 @@ from statecfg.remote.graph.facet_entry import FacetEntry
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
-from statecfg.remote.machine.world import Machine, World
+from statecfg.remote.machine.world import Machine
 from statecfg.resources.shared import postgresql, records
+from statecfg.resources.shared.databases import DatabaseEntry
 from statecfg.resources.shared.postgresql import extension, key, literal, name
 
 FIXED = ("encoding", "collate", "ctype")  # a database keeps them
@@ -48,20 +49,10 @@ def drop_database(machine: Machine, database: str, port: int, user: str) -> Resu
     return postgresql.run(machine, port, user, sql, {"postgresql": {key("database", database, port): None}})
 
 
-def content(world: World, port: int, user: str, database: str) -> str:
-    """Return what users have stored in a database; "" for nothing.
-
-    :raises CheckError: if it can't be read
-    """
-    count = postgresql.count(world, port, user, database, _CONTENT, "the content of the database " + database)
-    return f"{count} tables and views" if count else ""
-
-
-class PostgresqlDatabaseEntry(FacetEntry):
+class PostgresqlDatabaseEntry(DatabaseEntry):
     """The owner of a database."""
 
     facet, fields = "postgresql", ("owner",)
-    permission = ("remove_content: true removes it with its content", "with remove_content: true, it is removed")
 
     def key(self) -> str:
         """Return the key of the database."""
@@ -109,16 +100,11 @@ class PostgresqlDatabaseEntry(FacetEntry):
         """Remove the database."""
         return [drop_database(*self.who)]
 
-    def in_the_way(self, now: records.Fields) -> str:
-        """Return what the database contains, unless the node may remove it."""
+    def content(self) -> int:
+        """Return the number of tables and views, without those of extensions."""
         database, port, user = self.who
-        inside = "" if self.attrs.get("remove_content") else content(self.world, port, user, database)
-        return f"the database {database} contains {inside}" if inside else ""
-
-    def restore(self, was: records.Fields) -> ActionSpec:
-        """Report that the former content is lost."""
-        text = "the database %s is not restored: statecfg does not record its content"
-        return ActionSpec(left=[text % self.attrs["name"]])
+        what = "the content of the database " + database
+        return postgresql.count(self.world, port, user, database, _CONTENT, what)
 
     def give_back(self, now: records.Fields, was: records.Fields) -> ActionSpec:
         """Restore the owner, if it still exists."""

@@ -1,0 +1,30 @@
+"""Databases of servers, as entries of a facet: what removes them, and what does not come back."""
+
+from __future__ import annotations
+
+from statecfg.remote.graph.facet_entry import FacetEntry
+from statecfg.remote.graph.model import ActionSpec
+from statecfg.resources.shared import records
+
+
+class DatabaseEntry(FacetEntry):
+    """A database. It is removed only without content, or if the node has `remove_content`."""
+
+    permission = ("remove_content: true removes it with its content", "with remove_content: true, it is removed")
+
+    def content(self) -> int:
+        """Return how many tables and views users have made in the database.
+
+        :raises CheckError: if it can't be read
+        """
+        raise NotImplementedError
+
+    def in_the_way(self, now: records.Fields) -> str:
+        """Return what the database contains, unless the node may remove it."""
+        inside = 0 if self.attrs.get("remove_content") else self.content()
+        return f"the database {self.attrs['name']} contains {inside} tables and views" if inside else ""
+
+    def restore(self, was: records.Fields) -> ActionSpec:
+        """Report that the former content is lost."""
+        text = "the database %s is not restored: statecfg does not record its content"
+        return ActionSpec(left=[text % self.attrs["name"]])
