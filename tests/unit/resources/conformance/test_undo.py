@@ -155,7 +155,6 @@ UNSEEN = {
     "lvm_volume_group": "undo never changes a group that has data",
     "package": "its memory is about all packages of the host: see tests/host/resources/package_cases.py",
     "service": "a unit runs or not, and starts at boot or not: see tests/unit/resources/test_recorded.py",
-    "ufw": "undo needs the files of ufw: see tests/host/resources/test_firewalls.py",
 }  # fmt: skip
 # Why a memory machine can't show that undo of these types restores the former state.
 INCOMPLETE = {
@@ -166,7 +165,7 @@ INCOMPLETE = {
         ("git_checkout", "python_venv", "swap"), "what a removed directory or file contained is not stored"
     ),
     **dict.fromkeys(("alternative", "dnf_group", "package", "user"), "the cases give only some fields of the entries"),
-    **dict.fromkeys(("redis_setting", "selinux_port", "ufw"), "the program that knows the default is not there"),
+    **dict.fromkeys(("redis_setting", "selinux_port"), "the program that knows the default is not there"),
     **dict.fromkeys(
         ("debconf", "quadlet", "service", "systemd_unit"), "what a program reports after it has read files is not known"
     ),
