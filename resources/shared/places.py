@@ -162,7 +162,8 @@ def read(world: World, path: str) -> bytes:
     :raises CheckError: if it is too large
     :raises OSError: if it cannot be read
     """
-    stat = world.stat(paths.followed(world, path))
-    if stat is not None and stat.size > MOST_READ:
-        raise CheckError(f"{path} has {stat.size} bytes; statecfg reads at most {MOST_READ}")
-    return world.read(path)
+    with world.open(paths.followed(world, path)) as stream:  # it may grow while it is read
+        data = stream.read(MOST_READ + 1)
+    if len(data) > MOST_READ:
+        raise CheckError(f"{path} has more than {MOST_READ} bytes; statecfg reads at most that")
+    return data

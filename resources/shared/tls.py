@@ -13,7 +13,7 @@ from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine import process
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import files, paths, records, restore
+from statecfg.resources.shared import files, paths, places, records, restore
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -125,7 +125,7 @@ def check_key(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> li
         paths.require_parent(world, path, node, nodes)
         owner, group = paths.owners(world, node, nodes)
         return [create_key(path, attrs["algorithm"], attrs.get("bits"), mode, owner, group)]
-    if not re.search(rb"^-----BEGIN [A-Z ]*PRIVATE KEY-----", world.read(path), re.M):
+    if not re.search(rb"^-----BEGIN [A-Z ]*PRIVATE KEY-----", places.read(world, path), re.M):
         raise CheckError(f"{path} is not a private key in PEM; move it away, and statecfg creates one")
     return paths.attribute_actions(world, path, stat, mode, node, nodes)
 

@@ -18,7 +18,10 @@ def data(world: World, path: str) -> bytes:
     stat = world.apparent(path)
     if stat is not None and stat.file_type == "file" and (stat.size or 0) > LARGEST:
         raise CheckError(f"{path} has {stat.size:,} bytes; statecfg edits text files of up to {LARGEST:,} bytes")
-    found = world.read(path)
+    with world.open(path) as stream:  # it may grow while it is read
+        found = stream.read(LARGEST + 1)
+    if len(found) > LARGEST:
+        raise CheckError(f"{path} has more than {LARGEST:,} bytes; statecfg edits smaller text files")
     if found.startswith(WIDE):
         raise CheckError(f"{path} is UTF-16 text; convert it to UTF-8 first")
     return found[len(MARK) :] if found.startswith(MARK) else found

@@ -38,7 +38,7 @@ def test_lists_of_submodules_need_linear_time() -> None:
 
 @pytest.mark.parametrize("name", [".git", ".gitmodules"])
 def test_a_large_file_of_a_checkout_is_not_read(name: str) -> None:
-    with pytest.raises(CheckError, match="statecfg reads at most"):
+    with pytest.raises(CheckError, match="has more than 16777216 bytes"):
         obeyed({f"/srv/a/{name}": "x" * (places.MOST_READ + 1)})
 
 
