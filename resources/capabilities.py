@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import Unpack
 
-from statecfg import AbsolutePath, Action, ActionSpec, Attrs, HostNode, NodeOptions, PublicLine, World, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import file_capabilities, paths, xattrs
 
 
@@ -55,29 +55,4 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError("value is required unless absent is true")
 
 
-@capabilities.check
-def check(node: HostNode, world: World) -> list[Action]:
-    """Compare the capabilities with the host."""
-    wanted = _value(node)
-    if not xattrs.check(node, world, "capabilities", xattrs.FIELD, wanted, ("file",)):
-        return []
-    return [xattrs.set_capabilities(node.attrs["path"], wanted)]
-
-
-@capabilities.remember
-def remember(node: HostNode, world: World) -> xattrs.ValueMemory:
-    """Record the present capabilities."""
-    return xattrs.remember(node, world, "capabilities", xattrs.FIELD)
-
-
-@capabilities.undo
-def undo(node: HostNode, memory: xattrs.ValueMemory, world: World) -> ActionSpec:
-    """Restore the former capabilities."""
-    back = xattrs.set_capabilities(node.attrs["path"], memory["value"])
-    return xattrs.undo(node, memory, world, "capabilities", xattrs.FIELD, _value(node), back)
-
-
-def _value(node: HostNode) -> str | None:
-    """Return the capabilities as the host shows them; None if there must be none."""
-    value = node.attrs.get("value")
-    return None if value is None else file_capabilities.normal(value)
+capabilities.managed_by(xattrs.Capabilities)

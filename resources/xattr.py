@@ -6,10 +6,8 @@ import posixpath
 import re
 from typing import Unpack
 
-from statecfg import AbsolutePath, Action, ActionSpec, Attrs, HostNode, NodeOptions, PublicLine, World, node_type
+from statecfg import AbsolutePath, Attrs, NodeOptions, PublicLine, node_type
 from statecfg.resources.shared import paths, xattrs
-
-FILE_TYPES = ("file", "directory")
 
 
 @node_type
@@ -66,29 +64,4 @@ def contradictions(attrs: Attrs) -> None:
     xattrs.as_bytes(attrs.get("value") or "")
 
 
-@xattr.check
-def check(node: HostNode, world: World) -> list[Action]:
-    """Compare the attribute with the host."""
-    name, wanted = node.attrs["name"], _value(node)
-    if not xattrs.check(node, world, "xattrs", name, wanted, FILE_TYPES):
-        return []
-    return [xattrs.set_xattr(node.attrs["path"], name, wanted)]
-
-
-@xattr.remember
-def remember(node: HostNode, world: World) -> xattrs.ValueMemory:
-    """Record the present value."""
-    return xattrs.remember(node, world, "xattrs", node.attrs["name"])
-
-
-@xattr.undo
-def undo(node: HostNode, memory: xattrs.ValueMemory, world: World) -> ActionSpec:
-    """Restore the former value."""
-    back = xattrs.set_xattr(node.attrs["path"], node.attrs["name"], memory["value"])
-    return xattrs.undo(node, memory, world, "xattrs", node.attrs["name"], _value(node), back)
-
-
-def _value(node: HostNode) -> str | None:
-    """Return the value as the host shows it; None if there must be none."""
-    value = node.attrs.get("value")
-    return None if value is None else xattrs.as_text(xattrs.as_bytes(value))
+xattr.managed_by(xattrs.AttributeValue)

@@ -1,27 +1,19 @@
-"""Extended attributes and capabilities of files: facets, ops, comparison, snapshot and restoration."""
+"""Extended attributes and capabilities of files: facets, ops, and their comparison."""
 
 from __future__ import annotations
 
 import binascii
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
+from statecfg.remote.graph.facet_entry import FacetEntry
+from statecfg.remote.graph.model import Action, CheckError
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine import attributes
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import file_capabilities, paths, records
-
-if TYPE_CHECKING:
-    from typing import TypedDict
-
-    class ValueMemory(TypedDict):
-        """The memory of an `xattr` or `capabilities`: the former value as text; None if there was none."""
-
-        value: str | None
-
 
 NAMESPACES = ("user.", "trusted.", "security.")
 FIELD = "capabilities"  # the field of the facet with this name
@@ -94,50 +86,90 @@ def as_bytes(text: str) -> bytes:
         raise ValueError("value: after 0x, write hexadecimal digits, two for each byte") from None
 
 
-def check(
-    node: HostNode, world: World, facet: str, field: str, wanted: str | None, file_types: tuple[str, ...]
-) -> bool:
-    """Return whether a value must be set or removed.
+class AttributeValue(FacetEntry):
+    """One value among those of a file or directory. An absent one is a value, too: None.
 
-    :param facet: the facet with the value
-    :param wanted: the value as the facet shows it; None if there must be none
-    :param file_types: the file types that can have it
-    :raises CheckError: if the path can't have it
+    :cvar file_types: the file types that can have it
     """
-    path = node.attrs["path"]
-    stat = world.stat(path)
-    if stat is None:
-        if wanted is None:
-            return False
-        raise CheckError(f"{path} does not exist; require the node that creates it")
-    if stat.file_type not in file_types:
-        paths.refuse(path, stat, " or ".join(paths.FILE_TYPES[file_type] for file_type in file_types))
-    now = (world.entry(facet, path) or {}).get(field)
-    # A file that this run rewrites, or whose owner it changes, may lose the value.
-    return bool(now != wanted or (stat.identity is None and wanted is not None))
+
+    facet, kept_as = "xattrs", "value"
+    file_types: ClassVar[tuple[str, ...]] = ("file", "directory")
+
+    def field(self) -> str:
+        """Return the name of the value in the facet."""
+        return str(self.attrs["name"])
+
+    def shown(self, value: str) -> str:
+        """Return a value as the facet shows it."""
+        return as_text(as_bytes(value))
+
+    def key(self) -> str:
+        """Return the path."""
+        return str(self.attrs["path"])
+
+    def absent(self) -> bool:
+        """Return False: the path stays without the value, too."""
+        return False
+
+    def wanted(self) -> records.Fields:
+        """Return the wanted value."""
+        value = self.attrs.get("value")
+        return {self.field(): None if value is None else self.shown(value)}
+
+    def stays(self, field: str, now: object) -> str:
+        """Return the message about a value that others have changed."""
+        return f"{field} of {self.key()} has another value now: it stays"
+
+    def present(self) -> records.Fields | None:
+        """Return the values of the path; None if nothing is there that can have any."""
+        stat = self.world.stat(self.key())
+        return super().present() or {} if stat is not None and stat.file_type in AttributeValue.file_types else None
+
+    def require(self, now: records.Fields | None) -> None:
+        """Check that the path can have the value."""
+        path = self.key()
+        stat = self.world.stat(path)
+        if stat is None and self.attrs.get("value") is not None:
+            raise CheckError(f"{path} does not exist; require the node that creates it")
+        if stat is not None and stat.file_type not in self.file_types:
+            paths.refuse(path, stat, " or ".join(paths.FILE_TYPES[file_type] for file_type in self.file_types))
+
+    def check(self) -> list[Action]:
+        """Compare the value. A file that this run rewrites, or whose owner it changes, may lose it."""
+        actions, stat = super().check(), self.world.stat(self.key())
+        lost = stat is not None and stat.identity is None and self.attrs.get("value") is not None
+        return self.change({}, self.wanted()) if lost and not actions else actions
+
+    def create(self, fields: records.Fields) -> list[Action]:
+        """Return nothing: there is no path, and the node wants no value."""
+        return []
+
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Set the value, or remove it."""
+        return [set_xattr(self.key(), self.field(), fields[self.field()])]
+
+    def recorded(self, memory: records.Attrs) -> records.Fields:
+        """Return the former value."""
+        return {self.field(): memory[self.kept_as]}
+
+    def remember(self) -> dict[str, str | None]:
+        """Record the value."""
+        return {self.kept_as: (self.present() or {}).get(self.field())}
 
 
-def remember(node: HostNode, world: World, facet: str, field: str) -> ValueMemory:
-    """Record the present value."""
-    stat = world.stat(node.attrs["path"])
-    return {"value": (world.entry(facet, node.attrs["path"]) or {}).get(field) if stat is not None else None}
+class Capabilities(AttributeValue):
+    """The capabilities of a program."""
 
+    facet, file_types = "capabilities", ("file",)
 
-def undo(
-    node: HostNode, memory: ValueMemory, world: World, facet: str, field: str, set_to: str | None, action: Action
-) -> ActionSpec:
-    """Restore the former value, unless others have changed it since.
+    def field(self) -> str:
+        """Return the name of the value in the facet."""
+        return FIELD
 
-    :param set_to: the value that the node set, as the facet shows it; None if it removed it
-    :param action: what restores the former value
-    """
-    path, was = node.attrs["path"], memory["value"]
-    stat = world.stat(path)
-    if stat is None or stat.file_type not in ("file", "directory"):
-        return ActionSpec([])
-    now = (world.entry(facet, path) or {}).get(field)
-    if now == was:
-        return ActionSpec([])
-    if now != set_to:
-        return ActionSpec([], left=[f"{field} of {path} has another value now: it stays"])
-    return ActionSpec([action])
+    def shown(self, value: str) -> str:
+        """Return capabilities as the facet shows them."""
+        return file_capabilities.normal(value)
+
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Set the capabilities, or remove them."""
+        return [set_capabilities(self.key(), fields[FIELD])]

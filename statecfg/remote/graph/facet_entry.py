@@ -88,6 +88,10 @@ class FacetEntry:
         found: Optional[Fields] = self.world.entry(self.facet, self.key())
         return found
 
+    def absent(self) -> bool:
+        """Tell whether the node wants no such entry."""
+        return bool(self.attrs.get("absent"))
+
     def own(self, entry: Optional[Fields]) -> Optional[Fields]:
         """Return an entry as the undo counts it: None for one that the host has by default, such as from a policy."""
         return entry
@@ -143,7 +147,7 @@ class FacetEntry:
         """
         self.ready()
         now = self.present()
-        if self.attrs.get("absent"):
+        if self.absent():
             return [] if now is None else self._removal(now)
         self.require(now)
         wanted = self.wanted()
@@ -166,7 +170,7 @@ class FacetEntry:
     def undo(self, memory: Mapping[str, Any]) -> ActionSpec:
         """Remove a thing that the node created, or restore what it removed or changed."""
         was, now = self.own(self.recorded(memory)), self.own(self.present())
-        if self.attrs.get("absent"):
+        if self.absent():
             if was is not None and now is None:
                 return self.restore(was)
             fields = self.fields if self.whole else ()
