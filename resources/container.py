@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Unpack
 
-from statecfg import AbsolutePath, Attrs, Line, NodeOptions, PublicLine, node_type
+from statecfg import Attrs, Line, NodeOptions, PublicLine, WorkingDirectory, node_type
 from statecfg.resources.shared import container_rules, containers
 
 
@@ -22,7 +22,7 @@ def container(
     restart: PublicLine | None = None,
     labels: dict[str, PublicLine] | None = None,
     user: PublicLine | None = None,
-    workdir: AbsolutePath | None = None,
+    workdir: WorkingDirectory | None = None,
     hostname: PublicLine | None = None,
     arguments: list[PublicLine] | None = None,
     running: bool = True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
         version: str | None
 
 
+# The first line that says what is wrong. Lines with a field, such as `npm error code EEXIST`, are for programs.
+_ERROR = re.compile(r"^npm (?:error|ERR!) (?!code |path |errno |syscall |dest )(.*\S.*)", re.M)
 _QUIET = ["--no-audit", "--no-fund", "--no-update-notifier", "--loglevel=error"]
 
 
@@ -33,7 +36,11 @@ def directory(attrs: records.Attrs) -> str:
 def _npm(machine: Machine, prefix: str, words: list[str], package: str, user: str | None, timeout: float) -> Result:
     effect = {"files": [posixpath.join(prefix, "lib/node_modules"), posixpath.join(prefix, "bin")]}
     argv = ["npm", *words, "--global", "--prefix", prefix, *_QUIET, "--", package]
-    return places.run(machine, argv, prefix, user, _obeyed(prefix, package), effect=effect, timeout=timeout)
+    result = places.run(machine, argv, prefix, user, _obeyed(prefix, package), effect=effect, timeout=timeout)
+    said = _ERROR.findall(result.get("log") or "")
+    if result["status"] != "ok" and said:  # the last line only names npm's own log
+        result = {**result, "reason": f"npm: {said[0].strip()}"}
+    return result
 
 
 def _obeyed(prefix: str, package: str) -> list[str]:

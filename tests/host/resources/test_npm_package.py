@@ -83,3 +83,13 @@ def test_an_unknown_version_fails_with_the_words_of_npm(site: Site, registry: st
     (node,) = nodes(site.report("apply", missing, code=1)).values()
     assert "9.0.0" in str(node)
     assert not site.exists("lib/node_modules/tool")
+
+
+def test_a_failure_says_why(site: Site, registry: str) -> None:
+    """npm ends its errors with the place of its log."""
+    site.write("bin/tool", "mine")
+    (failed,) = nodes(site.report("apply", package(site, "tool", f"registry: {registry}"), code=1)).values()
+    assert failed["reason"] == "install: npm: EEXIST: file already exists"
+    assert site.read("bin/tool") == "mine"
+    (failed,) = nodes(site.report("apply", package(site, "unknown", f"registry: {registry}"), code=1)).values()
+    assert failed["reason"].startswith("install: npm: 404 ") and "/unknown" in failed["reason"]
