@@ -56,7 +56,7 @@ class Packed(Blob):
 
 
 def entries(archive: Archive) -> dict[str, PackedEntry]:
-    """Return what an archive contains: name → entry, with the digests of files.
+    """Return the entries of an archive by name, with the digests of files.
 
     :raises ValueError: see `Archive.members`
     """

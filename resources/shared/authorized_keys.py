@@ -50,7 +50,7 @@ def restore_keys(
 
 
 def _several_back(entry: HostNode, memory: line_edits.LineMemory, world: World) -> ActionSpec:
-    """Return what puts several former lines back. If others have changed the node's line, all lines stay."""
+    """Return the actions that put several former lines back. If others have changed the node's line, all lines stay."""
     path, line = memory["path"], entry.attrs["line"]
     text = text_files.content(world, path) if world.stat(path) is not None else ""
     there = [each for each in lines.split(text) if lines.bare(each) == line]
@@ -86,7 +86,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
 
 def _single(entry: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Return what makes the entry the only line with its key: sshd uses the first one that permits the login."""
+    """Return the actions that make the entry the only line with its key, because sshd uses the first such line."""
     match, line = entry.attrs["match"], entry.attrs["line"]
     path, stat = text_files.target(entry, nodes, world, "put the line into its content")
     text = text_files.content(world, path) if stat is not None else ""

@@ -49,7 +49,7 @@ def environment(ssh_key: str | None) -> dict[str, str]:
 
 
 def refusal(what: str, probe: Probe) -> str:
-    """Return why git cannot read something."""
+    """Return the error of a git that cannot read something."""
     if probe.status == 127:
         return "git is not installed on this host; require the package git"
     lines = probe.errors.decode("utf-8", "replace").strip().splitlines() or [f"exit status {probe.status}"]
@@ -155,11 +155,11 @@ class Checkout:
         self.url = self.ask("config", "--get", "remote.origin.url").text.strip()
 
     def ask(self, *words: str) -> Probe:
-        """Return what git answers."""
+        """Return the answer of git."""
         return self.run(command(self.path, *words))
 
     def run(self, argv: Sequence[str]) -> Probe:
-        """Return what a program answers that reads the checkout."""
+        """Return the answer of a program that reads the checkout."""
         return self.world.probe(argv, inputs=("git", [self.path]), **self._options)
 
     def status(self, *words: str) -> list[str]:
@@ -323,7 +323,7 @@ class Checkout:
         return found + [f"the worktree {path}" for path in others if self.world.apparent(path) is not None]
 
     def _published(self, ssh_key: str | None) -> list[str]:
-        """Return what the repository at the origin has besides its branches when it was last asked, such as tags."""
+        """Return the refs besides branches, such as tags, that the origin had when git last asked it."""
         if not self.url:
             return []
         env = {**_READING, **environment(ssh_key)}

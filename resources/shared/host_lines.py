@@ -48,7 +48,7 @@ def _lines(world: World, path: str) -> list[tuple[sources.Place, list[str]]]:
 
 
 def effect(node: HostNode, world: World, nodes: Mapping[str, HostNode]) -> str:
-    """Return which line wins for a name of the node; "" if none does.
+    """Return the line that wins for a name of the node; "" if none does.
 
     :param nodes: other nodes may give the name further addresses
     """

@@ -70,7 +70,7 @@ def _escaped(part: str) -> str:
 
 
 def _missing(world: World, name: str) -> str:
-    """Return why the kernel has no such setting, and what to do."""
+    """Return the reason why the kernel has no such setting, and what to do."""
     known = world.facet("sysctl")
     found = INTERFACE.match(name)
     if found and any(other.startswith(found[1]) for other in known):

@@ -48,7 +48,7 @@ def files_of(world: World, user: str, home: str) -> tuple[list[str], sources.Pla
 
 
 def effect(node: HostNode, world: World) -> str:
-    """Return why sshd does not use the node's keys as they are defined; "" if it does."""
+    """Return the reason why sshd does not use the node's keys as they are defined; "" if it does."""
     attrs, user = node.attrs, node.attrs["user"]
     entry = world.entry("users", user)
     if world.stat(ssh_files.MAIN) is None or entry is None or not entry.get("home"):
@@ -80,7 +80,7 @@ def _elsewhere(world: World, key: str, others: Sequence[str]) -> str:
 
 
 def _earlier(world: World, attrs: records.Fields, others: Sequence[str]) -> str:
-    """Return which earlier file has the key with other restrictions."""
+    """Return the earlier file that has the key with other restrictions."""
     if attrs.get("all_keys") is not None:
         return ""
     key = " ".join(str(attrs["key"]).split()[:2])
@@ -93,7 +93,7 @@ def _earlier(world: World, attrs: records.Fields, others: Sequence[str]) -> str:
 
 
 def refused(world: World, user: str, home: str, path: str) -> str:
-    """Return which mode or owner makes sshd ignore a file with keys; "" if it reads the file.
+    """Return the mode or owner that makes sshd ignore a file with keys; "" if it reads the file.
 
     Source: StrictModes in sshd_config(5). The file and all directories up to the home directory count. Debian's sshd
     accepts that the group may write, if only the user is in it.

@@ -13,7 +13,7 @@ DIRECTORY = "/etc/security/limits.d"
 
 
 def effect(node: HostNode, world: World) -> str:
-    """Return which line wins over one of the node's file; "" if none does.
+    """Return the line that wins over one of the node's file; "" if none does.
 
     Of several lines for one domain, the last one counts. A `-` means both types.
     """

@@ -179,7 +179,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> Action
 
 
 def _missing(attrs: records.Attrs, world: World, wanted: set[str]) -> dict[str, list[str]]:
-    """Return what to grant: object → privileges.
+    """Return the privileges to grant, by object.
 
     A new row of the user replaces the less specific row that the server used so far, so it gets its privileges, too.
     """

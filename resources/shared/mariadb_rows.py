@@ -59,7 +59,7 @@ def matches(pattern: str, text: str, fold: bool = False) -> bool:
 
 
 def _specific(pattern: str) -> int:
-    """Return how specific a pattern is: the place of its first wildcard. The server sorts rows by this."""
+    """Return the place of the first wildcard of a pattern. The server sorts rows by this."""
     found = re.match(r"(?:\\.|[^%_\\])*", pattern, re.S)
     end = found.end() if found is not None else 0
     return end if end < len(pattern) else 1 << 16

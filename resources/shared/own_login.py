@@ -98,7 +98,7 @@ class OwnLogin:
         }
 
     def problems(self, world: World) -> Iterator[tuple[str, str]]:
-        """Yield why this login is not possible: kind and text."""
+        """Yield the reasons why this login is not possible: kind and text."""
         checks: tuple[tuple[str, Callable[[World, Mapping[str, Any]], str]], ...] = (
             ("shell", self._shell), ("expiry", self._expiry), ("key", self._key), ("modes", self._modes),
             ("sudo", self._sudo),

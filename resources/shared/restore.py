@@ -328,7 +328,7 @@ def text_of(world: World, path: str) -> str:
 
 
 def made_entry(attrs: records.Attrs, memory: snapshot.TreeMemory, name: str) -> records.Attrs | None:
-    """Return what the node set of an entry of its source: content or target, mode, owner and group.
+    """Return the fields that the node set of an entry of its source: content or target, mode, owner and group.
 
     None if that is unknown: for an archive of an interrupted run, or of an earlier version.
     """

@@ -83,7 +83,7 @@ def expanded(world: World, pattern: str) -> Sequence[str]:
 
 
 def effect(node: HostNode, world: World) -> str:
-    """Return which line wins over a line of the node's file; "" if none does."""
+    """Return the line that wins over a line of the node's file; "" if none does."""
     path = node.attrs["path"]
     if node.attrs.get("absent") or world.stat(MAIN) is None:
         return ""
@@ -118,7 +118,7 @@ def effect(node: HostNode, world: World) -> str:
 
 
 def _socket(world: World, lines: Sequence[Directive]) -> str:
-    """Return which socket of systemd listens in place of sshd, and not on the ports of these lines."""
+    """Return the socket of systemd that listens in place of sshd, and not on the ports of these lines."""
     ports = [line for line in lines if line.keyword == "port"]
     if not ports or world.stat(GENERATOR) is not None:  # it makes the socket listen on sshd's ports
         return ""

@@ -189,7 +189,7 @@ def rules_of(world: World) -> Rules:
 
 
 def effect(node: HostNode, world: World) -> str:
-    """Return which rule wins over one of the node's file; "" if none does."""
+    """Return the rule that wins over one of the node's file; "" if none does."""
     path = node.attrs["path"]
     if node.attrs.get("absent") or world.stat(MAIN) is None:
         return ""
@@ -221,7 +221,7 @@ def _differs(rule: Permission, winner: Permission | None, user: str) -> str:
 
 
 def _default(whole: Rules, path: str) -> str:
-    """Return which later setting wins over one of the file."""
+    """Return the later setting that wins over one of the file."""
     for at, (place, scope, text) in enumerate(whole.defaults):
         name = re.match(r"!?\s*([a-z_]+)", text)
         if place.path != path or name is None or re.search(r"[+-]=", text):

@@ -11,7 +11,7 @@ from statecfg.resources.shared import drop_ins, whole
 
 
 def refusal(machine: RealMachine) -> list[str]:
-    """Return why visudo refuses the whole configuration."""
+    """Return the errors that visudo finds in the whole configuration."""
     return whole.complaints(machine, "visudo", "-c")
 
 

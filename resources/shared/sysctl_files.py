@@ -15,7 +15,7 @@ SYSTEMD = ("/usr/lib/systemd/systemd-sysctl", "/lib/systemd/systemd-sysctl")
 
 
 def effect(node: HostNode, world: World) -> str:
-    """Return which file wins over the node's file at boot; "" if none does."""
+    """Return the file that wins over the node's file at boot; "" if none does."""
     attrs = node.attrs
     if attrs.get("absent"):
         return ""
@@ -35,7 +35,7 @@ def effect(node: HostNode, world: World) -> str:
 
 
 def _unread(path: str, read: Iterable[str]) -> str:
-    """Return why a file is not read, and what to do."""
+    """Return the reason why a file is not read, and what to do."""
     name = path.rpartition("/")[2]
     for other in read:
         if other.endswith("/" + name) and path.startswith(DIRECTORIES):

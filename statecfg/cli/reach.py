@@ -21,7 +21,7 @@ def settings(how: ConnectionOptions) -> SshSettings:
 
 
 def access(how: ConnectionOptions, engine: Engine, password: str | None) -> Access:
-    """Return how the run logs in to the hosts.
+    """Return the access of the run to the hosts.
 
     :param password: for hosts that become another user because of the inventory
     """

@@ -116,7 +116,7 @@ def _script(value: Any) -> str:
 
 
 def _in_arguments(argv: Sequence[str]) -> Iterator[str]:
-    """Yield what is wrong with the texts of hosts in the arguments of a program."""
+    """Yield the problems with the texts of hosts in the arguments of a program."""
     ended, shell = False, -1
     for number, argument in enumerate(argv):
         word = argument.rpartition("/")[2].rstrip("0123456789.")

@@ -46,7 +46,7 @@ class Machines:
         self.met: dict[str, MachineIdentity] = {}
 
     def refusal(self, host: str) -> str:
-        """Return why nothing of a host may be destroyed: the playbook names its machine by another name."""
+        """Return the reason why nothing of a host may be destroyed: the playbook names its machine by another name."""
         machine = self.met.get(host, MachineIdentity())
         names = sorted(name for name, other in self.named.items() if name != host and machine.is_same(other))
         if not names:

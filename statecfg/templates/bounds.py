@@ -27,7 +27,7 @@ _WIDTH = re.compile(r"\d+")
 
 
 def measure(values: Sequence[Any], budget: Budget) -> tuple[int, int]:
-    """Return how many items and how many characters values have, with those of inner lists and maps.
+    """Return the numbers of items and of characters that values have, with those of inner lists and maps.
 
     :raises TooMuch: there are more than one value may have
     """

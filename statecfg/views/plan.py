@@ -225,7 +225,7 @@ def hooks_by_event(host: HostData) -> dict[tuple[str, str, str], list[str]]:
 
 
 def _answer(call: Mapping[str, Any]) -> str:
-    """Return which answer of an HTTP hook a plan uses, in words, with a comma before them; "" for another hook."""
+    """Return the answer of an HTTP hook that a plan uses, in words, with a comma before them; "" for another hook."""
     if call.get("answer") == "last":
         return f"; this plan uses its last answer, of {host_lines.moment(call.get('at'))}"
     texts = {

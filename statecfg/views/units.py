@@ -54,7 +54,7 @@ _SIGNS: dict[str, tuple[str, Style]] = {"remove": ("-", "remove"), "upgrade": ("
 
 
 def _change_lines(unit: Unit, words: dict[str, str]) -> Iterator[Line]:
-    """Yield what happens to a unit besides its hooks."""
+    """Yield the changes of a unit besides its hooks."""
     if "change" in unit:
         sign, style = _SIGNS[unit["change"]]
         yield make((f"  {sign} ", style), (str(unit["unit"]), style), (f"  {words[unit['change']]}", "dim"), hang=6)

@@ -6,5 +6,5 @@ BEGIN = "<secret "
 
 
 def mask(name: str) -> str:
-    """Return what is shown in place of the secret with this name."""
+    """Return the text that is shown in place of the secret with this name."""
     return f"{BEGIN}{name}>"

@@ -13,7 +13,7 @@ OWNED = "+"  # begins a claim in the ledger that is not an identity
 
 
 def owned(node: Any, identities: Sequence[str]) -> List[str]:
-    """Return what a node owns besides its identities, in the form of `NodeType.owns`.
+    """Return the claims of a node besides its identities, in the form of `NodeType.owns`.
 
     :param node: a node of the controller or of the host
     :param identities: its identities

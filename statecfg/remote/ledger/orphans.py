@@ -186,7 +186,7 @@ def _inside(orphans: Mapping[str, Orphan]) -> Iterable[Tuple[str, str]]:
 
 
 def unrecorded(before: str, lineage: str) -> str:
-    """Return why nothing can be pruned because the ledger is not the one of the controller's last run; "" if it is.
+    """Return the reason why nothing can be pruned: the ledger is not the one of the controller's last run; "" if it is.
 
     :param before: the lineage of that ledger; "" if unknown
     """

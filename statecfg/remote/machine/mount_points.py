@@ -50,7 +50,7 @@ def of(machine: Any) -> Mapping[str, bool]:
 
 
 def refusal(machine: Any, path: str, write: bool = False, recursive: bool = False) -> str:
-    """Return why the kernel would not let a planned machine create, replace or remove a path, "" if it would.
+    """Return the error of the kernel if a planned machine could not create, replace or remove a path, otherwise "".
 
     :param write: new content is written, which a mounted file takes
     :param recursive: everything in a directory is removed
@@ -76,7 +76,7 @@ def below(mounts: Mapping[str, bool], path: str) -> str:
 
 
 def busy(point: str) -> str:
-    """Return why a directory above a mount point can't be removed."""
+    """Return the reason why a directory above a mount point can't be removed."""
     return f"Device or resource busy: a file system is mounted on {point}; unmount it first"
 
 

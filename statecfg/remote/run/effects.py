@@ -34,7 +34,7 @@ def concerned(types: Mapping[str, NodeType[...]]) -> AbstractSet[str]:
 def overridden(
     types: Mapping[str, NodeType[...]], node: HostNode, world: Planned, nodes: Mapping[str, HostNode]
 ) -> str:
-    """Return why the system does not use what a node defines; "" if it does, or if that is not known.
+    """Return the reason why the system does not use what a node defines; "" if it does, or if that is not known.
 
     :param world: the host, in the node's turn
     :param nodes: all nodes by name

@@ -173,7 +173,7 @@ class Plan:
         return any(step.outcome in Outcome.STOPPED for step in (*self.steps.values(), *self.removal_steps()))
 
     def halted(self, order: Order, due: bool, warnings: List[str]) -> str:
-        """Return why the plan must not start, "" if it may, or if it has nothing to do.
+        """Return the reason why the plan must not start, "" if it may, or if it has nothing to do.
 
         With `keep_going`, a plan that fails starts, with a warning.
 

@@ -93,7 +93,7 @@ def serve() -> Iterator[Callable[[Callable[[socket.socket], Iterator[bytes]]], i
 
 
 def fetched(port: int, scheme: str = "http", timeout: float = TIMEOUT) -> tuple[str, float]:
-    """Return why a download fails, and after how many seconds."""
+    """Return the error of a download, and the seconds until then."""
     how: dict[str, Any] = {"headers": None, "proxy": None, "ca": None, "timeout": timeout}
     began = time.monotonic()
     with pytest.raises(LookupError) as caught:

@@ -39,7 +39,7 @@ def git(site: Site, *words: str, where: str = "shop") -> str:
 
 
 def reason(site: Site, resources: str = "") -> str:
-    """Return why the plan of the checkout fails."""
+    """Return the reason why the plan of the checkout fails."""
     found: str = nodes(site.report("plan", resources, code=1))[f"git_checkout:{site.place}/shop"]["reason"]
     return found
 

@@ -75,7 +75,7 @@ def site(units: Host, tmp_path: Path) -> Iterator[Site]:
 
 
 def enabled(site: Site, unit: str) -> str:
-    """Return how a unit starts at boot, in the words of systemd."""
+    """Return systemd's word for the start of a unit at boot."""
     return site.host.run(["systemctl", "is-enabled", unit], check=False).stdout.strip()
 
 

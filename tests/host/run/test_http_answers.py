@@ -63,7 +63,7 @@ def adding() -> Adding:
 
 
 def answers(report: dict[str, Any]) -> list[str]:
-    """Return which answers of hooks a plan uses."""
+    """Return the answers of hooks that a plan uses."""
     return [hook.get("answer", "") for hook in report["hooks"]]
 
 

@@ -28,7 +28,7 @@ def define(site: Site, place: str, text: str, *more: str, content: str = "") -> 
 
 
 def ran(host: Host, place: str) -> int:
-    """Return how often the command ran."""
+    """Return the number of runs of the command."""
     path = host.path(f"{place}.ran")
     return len(path.read_text().splitlines()) if path.exists() else 0
 

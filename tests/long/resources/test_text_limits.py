@@ -48,7 +48,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 
 def grows(call: Callable[[int], Callable[[], object]], small: int) -> float:
-    """Return how much longer eight times the text takes. A quadratic editor would take 64 times as long."""
+    """Return the time of eight times the text, divided by that of the text. A quadratic editor would give 64."""
     return min(seconds(call(8 * small)) / max(seconds(call(small)), 0.002) for _ in range(3))
 
 

@@ -53,7 +53,7 @@ def planned(example: Example, layers: Sequence[Sequence[HostNode]], owners: Sequ
 
 
 def claims(node: HostNode) -> list[str]:
-    """Return what a node owns, as ledgers store it."""
+    """Return the claims of a node, as ledgers store them."""
     found = identities(node)
     return [*found, *(OWNED + claim for claim in owned(node, found))]
 
