@@ -51,9 +51,8 @@ def _problem(node_type: str, name: str, value: Any, attrs: Mapping[str, Any]) ->
     if name in ("when_host", "for_each_host"):
         found = next((text for argv in _commands(value) for text in _in_arguments(argv)), "")
         return found.replace("`argv`", f"a command of `{name}`")
-    if name == "arguments" and isinstance(value, Mapping):  # of a module
-        codes = [inner for key, inner in value.items() if key in _OF_MODULES]
-        return next(filter(None, (_problem("", "command", inner, {}) for inner in codes)), "")
+    if name == "arguments" and isinstance(value, Mapping):
+        return next(filter(None, (_problem("", "command", inner, {}) for inner in commands_in(name, value))), "")
     if isinstance(value, (list, tuple, PVector)) and name in _COMMANDS and name not in _rules(node_type):
         program = attrs.get("pathname") or attrs.get("entrypoint")
         argv = [program, *value] if isinstance(program, str) and name in ("args", "command") else [*value]
@@ -76,6 +75,12 @@ def _commands(value: Any) -> Iterator[Sequence[str]]:
     elif isinstance(value, (list, tuple, PVector)):
         for inner in value:
             yield from _commands(inner)
+
+
+def commands_in(attribute: str, value: Any) -> list[Any]:
+    """Return the commands in the arguments of a module."""
+    arguments = value if attribute == "arguments" and isinstance(value, Mapping) else {}
+    return [inner for key, inner in arguments.items() if key in _OF_MODULES]
 
 
 def is_code(node_type: str, attribute: str) -> bool:

@@ -181,7 +181,16 @@ def _refused_ends(node: Node, name: str, value: Output) -> str:
         [name] if name in node.attrs else [key for key, item in node.attrs.items() if value in on_host.found(item)]
     )
     found = "".join(end for end in _ENDS if not all(_accepts(node, each, end) for each in declared))
-    return found + ("$" if host_text_rules.is_code(node.type, name) else "")
+    return found + ("$" if _is_code(node, name, value) else "")
+
+
+def _is_code(node: Node, name: str, value: Output) -> bool:
+    """Return whether programs run a value in an attribute, or read it as rules."""
+    given = node.attrs.get(name)
+    if isinstance(given, Composed) and str(given.pieces[0]).startswith("#!"):
+        return True
+    codes = host_text_rules.commands_in(name, given)
+    return host_text_rules.is_code(node.type, name) or any(value in on_host.found(item) for item in codes)
 
 
 def _accepts(node: Node, name: str, end: str) -> bool:

@@ -69,6 +69,17 @@ def test_users_require_the_source_and_name_the_value(tmp_path: Path) -> None:
     assert sizes == [2, 0]
 
 
+def test_hosts_refuse_values_that_would_be_code_in_scripts() -> None:
+    definition = compiled(
+        version(),
+        resources.file("/a", content=f"#!/bin/sh\necho {output(*VERSION)}\n"),
+        resources.file("/b", content=f"echo {output(*VERSION)}\n"),
+    )
+    nodes = {node["provides"]: node for layer in definition.layers for node in layer}
+    assert nodes["file:/a"]["options"]["inserts"] == {reference(): [*VERSION, "$"]}
+    assert nodes["file:/b"]["options"]["inserts"] == {reference(): [*VERSION, ""]}
+
+
 def test_hosts_refuse_values_that_would_end_a_line_of_a_file() -> None:
     """This also holds for attributes from which the controller makes the text of a file."""
     definition = compiled(
