@@ -23,7 +23,9 @@ def check(nodes: Sequence[Node]) -> Iterable[Problem]:
             continue
         for claim in () if node.attrs.get("absent") else REGISTRY[node.type].owned(node):
             kind, _, name = claim.partition(":")
-            if kind == "path" or name.startswith(FILES) or ("for_each_host" in node.options and has_sample(claim)):
+            if kind in ("path", "inside") or name.startswith(FILES):  # several nodes can have files in a directory
+                continue
+            if "for_each_host" in node.options and has_sample(claim):
                 continue
             if kind == "whole":
                 whole[name] = node

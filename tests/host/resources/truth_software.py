@@ -247,9 +247,11 @@ def _gem_drift(host: Host, root: str) -> None:
 
 
 def _images_bare(host: Host, root: str) -> None:
-    podman_hosts.prepare(host, "localhost/truth:1", "localhost/truth:2")
-    host.run(["podman", "save", "--quiet", "--output", f"{root}.tar", "localhost/truth:2"])
-    host.run(["podman", "rmi", "localhost/truth:2"])
+    images = {"localhost/truth:2": f"{root}.tar", "localhost/truth:3": f"{root}-3.tar"}  # :3 is for the containers
+    podman_hosts.prepare(host, "localhost/truth:1", *images)
+    for name, archive in images.items():
+        host.run(["podman", "save", "--quiet", "--output", archive, name])
+    host.run(["podman", "rmi", *images])
 
 
 def _container_image(root: str, requires: list[Graph]) -> list[Graph]:
@@ -265,8 +267,8 @@ def _container_image_drift(host: Host, root: str) -> None:
 
 
 def _container(root: str, requires: list[Graph]) -> list[Graph]:
-    image = container_image("localhost/truth:2", archive=f"{root}.tar", requires=requires)
-    options: Any = {"image": "localhost/truth:2", "network": "none", "stop_timeout": 2, "requires": [image]}
+    image = container_image("localhost/truth:3", archive=f"{root}-3.tar", requires=requires)
+    options: Any = {"image": "localhost/truth:3", "network": "none", "stop_timeout": 2, "requires": [image]}
     return [
         container("truth", env={"A": "1"}, labels={"team": "web"}, restart="always", **options),
         container("truth-stopped", running=False, **options),
@@ -277,7 +279,7 @@ def _container(root: str, requires: list[Graph]) -> list[Graph]:
 def _container_drift(host: Host, root: str) -> None:
     for name in ("truth", "truth-stopped"):
         host.run(["podman", "rm", "-f", "-t", "1", name])
-    host.run(["podman", "create", "--name", "by-hand", "--network", "none", "localhost/truth:2"])
+    host.run(["podman", "create", "--name", "by-hand", "--network", "none", "localhost/truth:3"])
 
 
 def _compose_bare(host: Host, root: str) -> None:

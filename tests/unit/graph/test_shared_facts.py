@@ -69,3 +69,8 @@ def test_two_owners_of_a_fact_are_refused(nodes: tuple[Nodes, ...], text: str, t
 )
 def test_separate_facts_are_accepted(nodes: tuple[Nodes, ...], tmp_path: Path) -> None:
     compiled(nodes, tmp_path)
+
+
+def test_several_archives_can_be_unpacked_into_one_directory(tmp_path: Path) -> None:
+    archives = (("archive", "/srv/a", {"host_source": f"/srv/{name}.tar", "provides": name}) for name in "bc")
+    compiled(tuple(archives), tmp_path)
