@@ -209,7 +209,7 @@ def test_play_reports_all_its_mistakes_together(project):
           - pakage: nginx
           - mode: "0644"
           - requires: [x]
-          - file: /etc/a
+          - symlink: /etc/a
             package: b
           - include: x.yml
             with: 1

@@ -93,7 +93,7 @@ def accepted(case: dict[str, Any]) -> None:
 ENTRIES = {
     "an unknown node type": "- pakage: nginx",
     "an unknown attribute": "- file: /etc/motd\n  moed: '0644'",
-    "two node types": "- file: /etc/motd\n  package: nginx",
+    "two node types": "- symlink: /etc/motd\n  package: nginx",
     "a required attribute is missing": "- replace: /etc/motd\n  pattern: x",
     "a mode without quotes": "- file: /etc/motd\n  mode: 644",
     "a relative path": "- file: etc/motd",
