@@ -135,7 +135,7 @@ class Session:
 
             manager = of_session(self)
         managed = self.managed = manager(self.state_dir, order, self.warnings)
-        if order.account.get("module") in self.hello["modules"]:
+        if order.account and order.account.get("module") in self.hello["modules"]:
             managed.account = import_module("statecfg.remote.run.own_account").OwnAccount(order.account)
         self.prepare_units(managed)
         if managed.refusal:

@@ -226,7 +226,8 @@ class Management:
         if self.orphans is not None:
             planner.managed, planner.machine.elsewhere = frozenset(self.orphans.managed), self.orphans.elsewhere
             planner.previous_secrets, planner.recorded = self.previous_secrets(), self.recorded.resources
-        if self.order.mode == Mode.VERIFY and self.definitions is not None:
+        drifting = any("drifts" in node_type.methods for node_type in REGISTRY.values())
+        if drifting and self.order.mode == Mode.VERIFY and self.definitions is not None:
             from statecfg.remote.run.drift import still
 
             planner.still = still(self.recorded, self.definitions, (node for layer in self.layers for node in layer))
