@@ -22,9 +22,9 @@ Make = Callable[[str, str], Graph]
 
 
 @pytest.fixture
-def machine(server: object, tmp_path: Path) -> Machine:
+def machine(server: Machine, tmp_path: Path) -> Machine:
     (tmp_path / "host").mkdir()
-    found = Machine(tmp_path, server.server)  # type: ignore[attr-defined]
+    found = Machine(tmp_path, server.server)
     found.orders["secrets"] = {"tok": SECRET, "pem": PEM}
     return found
 
