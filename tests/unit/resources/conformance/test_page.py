@@ -52,6 +52,7 @@ def table() -> str:
         row("a run that leaves its nodes out with `--tags` removes nothing of them", "test_claims", TYPES, {}),
         row("content that its validator refuses fails in the plan", "test_validators", checked, test_validators.LATER),
         row("another source that wins fails the plan", "test_effect", test_effect.asking(), test_effect.ALONE),
+        row("no report and no ledger shows a secret, and undo works without it", "test_secrets", TYPES, {}),
         row("text that looks like a mask is text", "test_masks", TYPES, {}),
         row("no text ends or continues its line, and no fact becomes shell code", "test_lines", TYPES, {}),
     ]
