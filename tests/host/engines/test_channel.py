@@ -164,7 +164,7 @@ def test_a_worker_that_ignores_the_window_is_lost(server: Sshd) -> None:
 
     def play() -> None:
         number = next(one.stream for one in answers if b"connect" in one.payload)
-        theirs.tell(number, {"is": "connected", "peer": "p", "address": "a", "warnings": []})
+        theirs.tell(number, {"is": "connected", "peer": "p", "address": "a", "login": ["u", "k"], "warnings": []})
         number = next(one.stream for one in answers if b"open" in one.payload)
         theirs.tell(number, {"is": "opened"})
         for _ in range(WINDOW // 65536 + 1):
