@@ -391,10 +391,10 @@ def _mount(descriptor: int) -> str:
 
 
 def failed(what: str, path: str, problem: Exception) -> Result:
-    """Return the error result of a failed call, with the system's message and, if known, a remedy."""
+    """Return the error result of a failed call, with the system's message and a remedy if it lacks one."""
     if not isinstance(problem, OSError):
         return error(f"cannot {what} {path}: {problem}")
     named = str(problem.filename or "")
     where = f" ({named})" if named.startswith("/") and named != path and not named.startswith("/proc/self/") else ""
-    cure = _CURES.get(problem.errno or 0, "")
+    cure = _CURES.get(problem.errno or 0, "") if "; " not in str(problem.strerror) else ""
     return error(f"cannot {what} {path}: {problem.strerror}{where}{'; ' + cure if cure else ''}")

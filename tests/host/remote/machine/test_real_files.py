@@ -311,12 +311,15 @@ CASES = {
     "another file system mounted in the tree": (
         "mkdir $P/d $P/from; echo kept > $P/from/f; mkdir $P/d/m; mount --bind $P/from $P/d/m",
         'show(machine.remove(place + "/d", True)); print(open(place + "/from/f").read().strip())',
-        ["cannot remove {P}/d: another file system is mounted there; something is mounted there", "kept"],
+        [
+            "cannot remove {P}/d: Device or resource busy: a file system is mounted on {P}/d/m; unmount it first",
+            "kept",
+        ],
     ),
     "a file that is a mount point": (
         "echo -n old > $P/f; echo -n there > $P/g; mount --bind $P/g $P/f",
         'show(machine.write(place + "/f", "new")); print(open(place + "/f").read(), sorted(os.listdir(place)))',
-        ["cannot write {P}/f: Device or resource busy; something is mounted there", "there ['f', 'g']"],
+        ["ok", "new ['f', 'g']"],  # it is written in place
     ),
 }
 
