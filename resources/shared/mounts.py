@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode, Unknown
 from statecfg.remote.graph.nodetype import facet
@@ -199,10 +199,11 @@ def _require_same(world: World, attrs: records.Attrs, path: str, present: record
 def remember(node: HostNode, world: World) -> MountMemory:
     """Record the lines of the directory in fstab, and whether something is mounted there."""
     present = world.entry("mount", _place(world, node.attrs["path"]))
-    memory: MountMemory = {**entries.remember(_entry(node), world), "mounted": present is not None}
+    memory: Any = {**entries.remember(_entry(node), world), "mounted": present is not None}
     if present is not None and _shown(present):
         memory["options"] = present["options"]
-    return memory
+    found: MountMemory = memory
+    return found
 
 
 def undo(node: HostNode, memory: MountMemory, world: World) -> ActionSpec:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.facet_entry import FacetEntry
 from statecfg.remote.graph.model import Action, CheckError
@@ -14,6 +14,9 @@ from statecfg.remote.graph.results import Result
 from statecfg.remote.machine import attributes
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import file_capabilities, paths, records
+
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 NAMESPACES = ("user.", "trusted.", "security.")
 FIELD = "capabilities"  # the field of the facet with this name

@@ -185,10 +185,17 @@ def literal(value: Any, quoted: bool = False) -> str:
     if isinstance(value, WrittenValue):
         return value
     if isinstance(value, (list, tuple)):
+        # Strings with and without quotes in one list would need a reader for lists of YAML.
+        quoted = quoted or any(isinstance(item, str) and not _is_word(item) for item in value)
         return f"[{', '.join((literal(item, quoted) for item in value))}]"
-    if isinstance(value, str) and not quoted and _WORD.fullmatch(value) and value.lower() not in _OTHER:
+    if isinstance(value, str) and not quoted and _is_word(value):
         return str(value)
     return quoted_text(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _is_word(text: str) -> bool:
+    """Tell whether all readers of YAML read a string without quotes in the same way."""
+    return _WORD.fullmatch(text) is not None and text.lower() not in _OTHER
 
 
 def get(text: str, key: Sequence[str]) -> Any:
@@ -252,7 +259,8 @@ def put(text: str, key: Sequence[str], value: Any, quoted: bool = False) -> str:
         row = rows[above.row]
         rows[above.row] = row[: above.start].rstrip(" \t") + row[above.start + len(above.text) :] if above.text else row
     new = [" " * (indent + step * level) + _name(name) + ":" for level, name in enumerate(key[depth:])]
-    new[-1] += ("" if value == "" or str(value)[:1] in "\r\n" else " ") + literal(value, quoted)
+    wrapped = isinstance(value, WrittenValue) and value[:1] in ("", "\r", "\n")  # the value begins in the next line
+    new[-1] += ("" if wrapped else " ") + literal(value, quoted)
     if at == len(rows) and rows and not lines.line_end(rows[-1]):
         rows[-1] += end
     rows[at:at] = [row + end for row in new]
