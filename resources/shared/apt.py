@@ -230,7 +230,7 @@ def transaction(world: World, wanted: records.WantedPackages, purge: bool = Fals
 
 
 def _argument(world: World, name: str, entry: records.WantedPackage) -> str:
-    """Return how apt-get is told what to install.
+    """Return the arguments that tell apt-get which packages to install.
 
     :raises Unknown: if an earlier node brings the file of the package
     """

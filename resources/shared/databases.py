@@ -13,14 +13,14 @@ class DatabaseEntry(FacetEntry):
     permission = ("remove_content: true removes it with its content", "with remove_content: true, it is removed")
 
     def content(self) -> int:
-        """Return how many tables and views users have made in the database.
+        """Return the number of tables and views that users have made in the database.
 
         :raises CheckError: if it can't be read
         """
         raise NotImplementedError
 
     def in_the_way(self, now: records.Fields) -> str:
-        """Return what the database contains, unless the node may remove it."""
+        """Return a message about the content of the database, unless the node may remove it."""
         inside = 0 if self.attrs.get("remove_content") else self.content()
         return f"the database {self.attrs['name']} contains {inside} tables and views" if inside else ""
 

@@ -20,7 +20,7 @@ REFUSES = ("Invalid configuration value", "failed loading", "parsing file", "is 
 
 
 def refusal(machine: RealMachine) -> list[str]:
-    """Return what dnf does not accept in its whole configuration. dnf uses no network for this."""
+    """Return the complaints of dnf about its whole configuration. dnf uses no network for this."""
     lines = whole.errors(machine, "dnf", "--cacheonly", "--quiet", "repolist", "--all")
     return [line for line in lines if any(sign in line for sign in REFUSES)]
 

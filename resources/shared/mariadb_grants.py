@@ -204,7 +204,7 @@ def row_name(attrs: records.Attrs, each: str) -> str:
 def _removal(
     attrs: records.Attrs, world: World, server: records.Fields
 ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return what to grant and revoke so that the user has none of the privileges: object → privileges.
+    """Return the privileges to grant and revoke so that the user has none of the privileges: object → privileges.
 
     :raises CheckError: if the user has them from something that this node can't change
     """

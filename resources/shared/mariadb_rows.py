@@ -111,7 +111,7 @@ def without(
 
 
 def surplus(now: Iterable[str], mine: Iterable[str], used: Iterable[str], absent: bool) -> list[str]:
-    """Return what to revoke from a row that a node has made, so that the server uses the former row again.
+    """Return the privileges to revoke from a row that a node has made, so that the server uses the former row again.
 
     :param now: the privileges in the row
     :param mine: the privileges of the node
