@@ -12,13 +12,13 @@ from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
 from statecfg.remote.wire.frames import encode_value
 from tests import ROOT
-from tests.host.resources.races_on_host import RAN
 from tests.lab import Host, add_user
 
 DRIVER = Path(__file__).parent / "races_on_host.py"
 USERS = ("mal0", "mal1", "mal2")
 KINDS = ("git", "venv", "npm", "gem", "archive", "directory", "file")
 CANARY = "/srv/canary"
+RAN = "/var/tmp/ran"
 # root prepares a repository, an archive, and directories of its own in the homes of the users.
 OURS = """
 set -e
@@ -111,7 +111,7 @@ def race(host: Host, rounds: int, seed: int, kinds: tuple[str, ...] = KINDS) -> 
             blobs = [encode_value(blob, inline=1 << 30) for blob in definition.blobs.values()]
             nodes[f"{user} {kind}"] = {"layers": definition.layers, "blobs": blobs}
     users = [(int(host.run(["id", "-u", user]).stdout), f"/home/{user}") for user in USERS]
-    given = {"nodes": nodes, "users": users, "kinds": kinds, "rounds": rounds, "seed": seed}
+    given = {"nodes": nodes, "users": users, "kinds": kinds, "rounds": rounds, "seed": seed, "ran": RAN}
     look = ["find", CANARY, "/srv/repo", "/srv/tree", "/etc", "-printf", "%p %y %m %u %g %s %T@\n"]
     before = host.run(look).stdout
     argv = ["python3", "-I", "-S", "/opt/races.py", str(ROOT)]

@@ -1,7 +1,7 @@
 """Plans and applies nodes in directories whose owners exchange them all the time; a host's own Python runs this file.
 
 Each owner has loops that exchange the directory of each node with one of his own, by renaming and with links. His
-directories name a program wherever a program can be named. It writes the number of the user who runs it into `RAN`.
+directories name a program wherever a program can be named. It writes the number of the user who runs it into a file.
 root must never be one of them, and must never write outside the directories.
 """
 
@@ -29,7 +29,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-RAN = "/var/tmp/ran"
 EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 AT_FDCWD = -100
 
@@ -101,7 +100,7 @@ def main(given: dict[str, Any]) -> None:
         for child in attackers:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-    with open(RAN) as stream:
+    with open(given["ran"]) as stream:
         ran = stream.read().split()
     print(json.dumps({"seen": seen, "ran": {user: ran.count(user) for user in sorted(set(ran))}}))
 
