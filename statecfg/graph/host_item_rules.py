@@ -14,6 +14,7 @@ from typing import Any
 from pyrsistent import PVector, pvector
 
 from statecfg.graph import host_items, validators
+from statecfg.graph.code_files import DATA, TEXTS, language
 from statecfg.graph.nodes import Node
 from statecfg.graph.schema import TypedSchema
 from statecfg.problems import InvalidInput, Problem, collecting, problem
@@ -221,7 +222,8 @@ def problems_of(node: Node, attrs: Mapping[str, Any]) -> Iterator[Problem]:
         found = list(code_with_items(name, value))
         if isinstance(program, str) and name in ("args", "command") and isinstance(value, (list, tuple, PVector)):
             found += _in_arguments("argv", [program, *value])
-        if name in rules and host_items.has_sample(value) and not found:
+        in_code = name in rules or (name in TEXTS and language({**node.attrs, **attrs}) != DATA)
+        if in_code and host_items.has_sample(value) and not found:
             found.append(f"`{name}`, which programs read as rules")
         for where in dict.fromkeys(found):
             detail = f"{node.provides} uses an item of the host in {where}"

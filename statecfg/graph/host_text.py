@@ -15,6 +15,8 @@ from typing import Any, Self
 
 from pyrsistent import PVector
 
+from statecfg.graph import shell_places
+from statecfg.graph.code_files import LINES, SHELL
 from statecfg.graph.value import CHANGING, Value
 
 # Text that is one harmless word in shells, in rules and in units.
@@ -172,16 +174,22 @@ def _marked(result: Any, parts: tuple[str, ...]) -> Any:
     return type(result)(_marked(item, parts) for item in result) if type(result) in (list, tuple) else result
 
 
-def quoted(text: str) -> str:
-    """Return a string that is quoted for a shell, without its mark."""
+def quoted(text: str, sources: Iterable[Any]) -> str:
+    """Return a string that is quoted for a shell, without its mark.
+
+    :param sources: what it was before
+    """
     plain, watch = str.__str__(text), _WATCH.get()
-    if watch is not None:
+    if watch is not None and parts_of([*sources]):
         watch.quoted[plain] = None
     return plain
 
 
-def harmful(value: Any) -> str:
-    """Return a string of a host in a string that is neither harmless nor quoted; "" if there is none."""
+def harmful(value: Any, how: str = SHELL) -> str:
+    """Return a string of a host in a string that is neither harmless nor quoted; "" if there is none.
+
+    :param how: how programs read it: the text can be quoted in `SHELL`, and without line breaks in `LINES`
+    """
     if not isinstance(value, str):
         return ""
     watch = _WATCH.get()
@@ -189,8 +197,14 @@ def harmful(value: Any) -> str:
     rest = str.__str__(value)
     if watch is not None:
         parts += [part for part in watch.parts if len(part) >= _SHORT and part in rest]
-        for safe in sorted(watch.quoted, key=len, reverse=True):
-            rest = rest.replace(safe, "")
-    for part in parts:
-        rest = rest.replace(f"'{part}'" if shlex.quote(part) == part else shlex.quote(part), "")
+    forms = {shlex.quote(part): part for part in parts}
+    forms.update({f"'{part}'": part for part in parts if shlex.quote(part) == part})
+    if watch is not None:
+        forms.update({form: forms.get(form, form) for form in watch.quoted})
+    for form in sorted(forms, key=len, reverse=True):
+        for match in re.finditer(re.escape(form), rest):
+            breaks = how == LINES and re.search(r"[\r\n]", form)
+            if how not in (SHELL, LINES) or breaks or shell_places.refused(rest[: match.start()], form):
+                return forms[form]
+        rest = rest.replace(form, "_")
     return next((part for part in parts if part in rest), "")

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyrsistent import PVector
 
+from statecfg.graph.code_files import DATA, RULES, SHELL, TEXTS, language
 from statecfg.graph.host_item_rules import ACTIONS, REMOTE, SHELLS, WRAPPERS
 from statecfg.graph.host_text import HostText, harmful
 from statecfg.remote.graph.model import Blob
@@ -27,6 +28,8 @@ _COMMAND_LINES = frozenset(("shell", "command", "unless", "onlyif", "undo"))
 _OF_MODULES = frozenset(
     ("_raw_params", "argv", "cmd", "command", "executable", "free_form", "job", "script", "shell", "validate")
 )
+# Attributes whose text a shell runs, so that a part of it can be quoted.
+_OF_SHELLS = frozenset((*_COMMAND_LINES, "argv", "script", "scripts"))
 _PROSE = ("Description", "Documentation")  # settings of units
 _STARTS = "Exec"  # begins the settings of units that name a program
 _SHELL = "quote it: {{ … | quote }}; or pass it as a whole argument of `argv`, in `env` or in `stdin`"
@@ -60,7 +63,8 @@ def _problem(node_type: str, name: str, value: Any, attrs: Mapping[str, Any]) ->
             return next(_in_arguments(argv), "")
     if name in _COMMAND_LINES and isinstance(value, HostText) and value.whole and value:
         return f"{show(value)} in `{name}` as the program"
-    text = _harmful(value) if is_code(node_type, name) else _script(value)
+    how = _language(node_type, name, attrs)
+    text = _harmful(value, how) if how != DATA else ""
     return f"{show(text)} in `{name}`, which a program runs or reads as rules" if text else ""
 
 
@@ -83,9 +87,21 @@ def commands_in(attribute: str, value: Any) -> list[Any]:
     return [inner for key, inner in arguments.items() if key in _OF_MODULES]
 
 
-def is_code(node_type: str, attribute: str) -> bool:
-    """Return whether programs run or read as rules what an attribute of a node contains."""
-    return attribute in _EVERYWHERE or attribute in _rules(node_type)
+def is_code(node_type: str, attribute: str, attrs: Mapping[str, Any]) -> bool:
+    """Return whether programs run or read as rules what an attribute of a node contains.
+
+    :param attrs: all attributes of the node
+    """
+    return _language(node_type, attribute, attrs) != DATA
+
+
+def _language(node_type: str, attribute: str, attrs: Mapping[str, Any]) -> str:
+    """Return how programs read an attribute of a node."""
+    if attribute in _rules(node_type):
+        return RULES
+    if attribute in _EVERYWHERE:
+        return SHELL if attribute in _OF_SHELLS else RULES
+    return language(attrs) if attribute in TEXTS else DATA
 
 
 def _rules(node_type: str) -> frozenset[str]:
@@ -93,19 +109,22 @@ def _rules(node_type: str) -> frozenset[str]:
     return REGISTRY[node_type].code if node_type in REGISTRY else frozenset()
 
 
-def _harmful(value: Any) -> str:
-    """Return a string of a host in an attribute, also in lists and maps; "" if there is none."""
+def _harmful(value: Any, how: str) -> str:
+    """Return a string of a host in an attribute, also in lists and maps; "" if there is none.
+
+    :param how: how programs read it
+    """
     if isinstance(value, Mapping):
-        found = _harmful([*value, *(item for key, item in value.items() if key not in _PROSE)])
+        found = _harmful([*value, *(item for key, item in value.items() if key not in _PROSE)], how)
         return found or next(
             filter(None, (_program(item) for key, item in value.items() if str(key).startswith(_STARTS))), ""
         )
     if isinstance(value, (list, tuple, PVector)):
-        return next(filter(None, map(_harmful, value)), "")
+        return next(filter(None, (_harmful(item, how) for item in value)), "")
     if isinstance(value, (Blob, bytes)):
         data = Blob.of(value).data
-        return harmful(data.decode("utf-8", "replace")) if data is not None else ""
-    return harmful(value)
+        return harmful(data.decode("utf-8", "replace"), how) if data is not None else ""
+    return harmful(value, how)
 
 
 def _program(value: Any) -> str:
@@ -113,11 +132,6 @@ def _program(value: Any) -> str:
     if isinstance(value, (list, tuple, PVector)):
         return next(filter(None, map(_program, value)), "")
     return value if isinstance(value, HostText) and value.whole else ""
-
-
-def _script(value: Any) -> str:
-    """Return a string of a host in a script; "" for none, and for every other content."""
-    return harmful(value) if isinstance(value, str) and value.startswith("#!") else ""
 
 
 def _in_arguments(argv: Sequence[str]) -> Iterator[str]:

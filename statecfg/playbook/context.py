@@ -231,7 +231,9 @@ class WireContext:
         if host_text.was_read():
             from statecfg.graph import host_text_rules
 
-            for _, detail, help in host_text_rules.problems(node.type, {"content": text}):
+            for _, detail, help in host_text_rules.problems(
+                node.type, {"content": text, "path": node.attrs.get("path"), "mode": node.attrs.get("mode")}
+            ):
                 detail = f"{node.provides}: {detail.replace('`content`', '`template`')}"
                 raise InvalidInput([problem(host_text_rules.CODE, detail, help, *node.positions)])
         return text

@@ -190,7 +190,7 @@ def _is_code(node: Node, name: str, value: Output) -> bool:
     if isinstance(given, Composed) and str(given.pieces[0]).startswith("#!"):
         return True
     codes = host_text_rules.commands_in(name, given)
-    return host_text_rules.is_code(node.type, name) or any(value in on_host.found(item) for item in codes)
+    return host_text_rules.is_code(node.type, name, node.attrs) or any(value in on_host.found(item) for item in codes)
 
 
 def _accepts(node: Node, name: str, end: str) -> bool:

@@ -345,7 +345,7 @@ def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if sources:
             refuse_number(f"the filter `{name}`", revealed_args[0], result, sources[0].name)
         if name == "quote" and not sources:
-            return host_text.quoted(result)
+            return host_text.quoted(result, args)
         result = _carried(result, (*args, *kwargs.values()))
         if any(result is value for value in args):  # for example `replace` if there is nothing to replace
             return result

@@ -62,7 +62,10 @@ def test_the_mark_survives_templates(text):
     assert harmful(evaluate(text))
 
 
-@each("text", ["echo {{ good }}", "echo {{ name | quote }}", "{{ ('a ' ~ name) | quote }}", "{{ name | length }}", "x"])
+@each(
+    "text",
+    ["echo {{ good }}", "echo {{ name | quote }}", "echo {{ ('a ' ~ name) | quote }}", "{{ name | length }}", "x"],
+)
 def test_harmless_and_quoted_texts_are_not_refused(text):
     found = evaluate(text)
     assert not isinstance(found, str) or not harmful(found)
@@ -132,6 +135,96 @@ def test_text_of_a_host_is_refused_where_it_would_be_code(node, attrs):
 
     name = "a.service" if node == "systemd_unit" else "/a" if node == "file" else "a"
     refused(node, name, **filled(attrs, told(EVIL)))
+
+
+@each(
+    "text",
+    [
+        """echo "peer {}\"""",
+        "cat <<EOF\n{}\nEOF\n",
+        "# {}",
+        "{} --version",
+        "true && {}",
+        "sudo {}",
+        "eval {}",
+        "sh -c {}",
+        "ssh web1 {}",
+        "echo `echo {}`",
+        'echo "${A:-{}}"',
+        "echo $(( {} ))",
+        "echo $(( 1 + {}",
+        "if {}; then true; fi",
+    ],
+)
+def test_quotes_protect_no_text_where_the_shell_runs_it(text):
+    name = told(EVIL)
+    assert "`shell`" in refused("command", "a", shell=text.replace("{}", shlex.quote(name)), always=True)
+
+
+@each(
+    "text",
+    [
+        "echo {}",
+        'echo "a $(printf %s {}) b"',
+        "A={} exec true",
+        "cat <<EOF\ntext\nEOF\necho {}\n",
+        "echo 'it''s' \"a\" \\\" {}",
+        "# why\ntest -n {} # a comment",
+        "cat <<< {}",
+        "for a in {} b; do echo $a; done",
+        "true; echo $(id) {} | sort",
+    ],
+)
+def test_quoted_words_are_data_for_the_shell(text):
+    resources.command("a", shell=text.replace("{}", shlex.quote(told(EVIL))), always=True)
+
+
+def test_a_quoted_option_needs_dashes_before_it() -> None:
+    option = told("--checkpoint-action=exec=id")
+    assert "--checkpoint" in refused("command", "a", shell="tar -cf a " + shlex.quote(option), always=True)
+    resources.command("b", shell="tar -cf a -- " + shlex.quote(option), always=True)
+
+
+@each(
+    ("path", "attrs"),
+    [
+        ("/etc/cron.d/a", {"content": "* * * * * root echo {}\n"}),
+        ("/etc/sudoers.d/a", {"content": "{} ALL=(ALL) ALL\n"}),
+        ("/etc/systemd/system/a.service", {"content": "[Service]\nExecStart=/bin/echo {}\n"}),
+        ("/etc/./profile.d/a.sh", {"content": "echo {}\n"}),
+        ("/home/ann/.bashrc", {"content": "echo {}\n"}),
+        ("/home/ann/.ssh/config", {"content": "Host a\nProxyCommand echo {}\n"}),
+        ("/usr/local/bin/a", {"content": "echo {}\n"}),
+        ("/srv/a", {"content": "echo {}\n", "mode": "0755"}),
+        ("/srv/a", {"content": "echo {}\n", "mode": "u=rwx"}),
+        ("/srv/compose.yaml", {"content": "services: {}\n"}),
+        ("/etc/postgresql/15/main/postgresql.conf", {"content": "archive_command = '{}'\n"}),
+        ("/etc/udev/rules.d/a.rules", {"content": "{}\n"}),
+        ("/srv/a.sql", {"content": "select '{}'\n"}),
+    ],
+)
+def test_text_of_a_host_is_refused_in_files_that_programs_run(path, attrs):
+    content = attrs["content"].partition("{}")
+    refused("file", path, **{**attrs, "content": content[0] + told(EVIL) + content[2]})
+
+
+def test_text_of_a_host_is_refused_in_parts_of_files_that_programs_run() -> None:
+    name = told(EVIL)
+    refused("line_in_file", "/etc/crontab", line="* * * * * root echo " + name)
+    refused("block_in_file", "/root/.bashrc", block="echo " + name)
+    refused("replace", "/etc/sudoers", pattern="x", replacement=name)
+    refused("ini_key", "/etc/systemd/system/a.service", section="Service", key="ExecStart", value="/bin/echo " + name)
+
+
+def test_quotes_of_a_shell_protect_only_in_scripts_of_shells() -> None:
+    name, lines = shlex.quote(told(EVIL)), shlex.quote(told("x\n* * * * * root id"))
+    resources.file("/etc/cron.d/a", content=f"* * * * * root echo {name}\n")
+    refused("file", "/etc/cron.d/b", content=f"* * * * * root echo {lines}\n")
+    resources.file("/etc/profile.d/a.sh", content=f"echo {lines}\n")
+    resources.file("/a", content=f"#!/usr/bin/env bash\necho {lines}\n")
+    refused("file", "/b", content=f"#!/usr/bin/python3\nprint({name})\n")
+    refused("file", "/etc/sudoers.d/a", content=f"{name} ALL=(ALL) ALL\n")
+    refused("systemd_unit", "a.service", sections={"Service": {"ExecStart": f"/bin/echo {name}"}})
 
 
 def test_text_of_a_host_is_data_elsewhere() -> None:
