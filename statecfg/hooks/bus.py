@@ -192,7 +192,8 @@ class Bus:
         with self.problems.collecting():
             sent = report.get("facts") or {}
             ledger, peer = str(report.get("ledger") or ""), str(report.get("peer") or "")
-            self.machines.met[host] = MachineIdentity(ledger, peer, machines.address(self.inventory, host))
+            address, machine_id = machines.address(self.inventory, host), str(sent.get("machine_id") or "")
+            self.machines.met[host] = MachineIdentity(ledger, peer, address, machine_id)
             events = hosts.check_in(self.store, host, sent, report.get("ledger", ""), str(sent.get("boot_id", "")))
             for event in events:
                 self.events.fire(event, host, None)

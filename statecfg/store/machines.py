@@ -1,4 +1,4 @@
-"""Which machine a host is: the lineage of its ledger and its host key, not its name and address."""
+"""Which machine a host is: its machine id, its host key and the lineage of its ledger, not its name and address."""
 
 from __future__ import annotations
 
@@ -19,18 +19,22 @@ class MachineIdentity(NamedTuple):
     ledger: str = ""
     peer: str = ""
     address: str = ""
+    machine_id: str = ""
 
     def is_same(self, other: MachineIdentity) -> bool:
         """Return whether this is certainly, or probably, the same machine as another one.
 
-        A copied disk has the same lineage until its first run, but another host key. The address decides only if
-        nothing else is known.
+        Machines that were made from one image can have the same host key, and others the same machine id. A machine
+        keeps its ledger if it gets a new host key. The address decides only if nothing else is known.
         """
-        types = self.peer.partition(" ")[0], other.peer.partition(" ")[0]
-        if self.peer and types[0] == types[1]:
-            return self.peer == other.peer
-        if self.ledger and other.ledger:
-            return self.ledger == other.ledger
+        same_id = bool(self.machine_id) and self.machine_id == other.machine_id
+        if self.machine_id and other.machine_id and not same_id:
+            return False
+        same_ledger = bool(self.ledger) and self.ledger == other.ledger
+        if self.peer and self.peer.partition(" ")[0] == other.peer.partition(" ")[0]:
+            return self.peer == other.peer or (same_id and same_ledger)
+        if same_id or (self.ledger and other.ledger):
+            return same_id or same_ledger
         return bool(self.address) and self.address == other.address
 
 
@@ -51,7 +55,10 @@ class Machines:
         names = sorted(name for name, other in self.named.items() if name != host and machine.is_same(other))
         if not names:
             return ""
-        return f"this machine is {names[0]}, which the playbook names: nothing was removed from it"
+        return (
+            f"this machine is {names[0]}, which the playbook names: nothing was removed from it."
+            f" Correct the address of {host} in the inventory, or remove {host} from it"
+        )
 
 
 def known(
@@ -75,7 +82,9 @@ def known(
             )
             record = records.get(name)
             ledger = str(report.get("ledger") or (record.ledger if record is not None else ""))
-            found[name] = MachineIdentity(ledger, str(report.get("peer") or ""), address(inventory, name))
+            facts = report.get("facts") or (record.facts if record is not None else {})
+            peer, machine_id = str(report.get("peer") or ""), str(facts.get("machine_id") or "")
+            found[name] = MachineIdentity(ledger, peer, address(inventory, name), machine_id)
     return found
 
 

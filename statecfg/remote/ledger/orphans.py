@@ -193,7 +193,8 @@ def unrecorded(before: str, lineage: str) -> str:
     if not before or before == lineage:
         return ""
     now = f"now {lineage[:12]}, before {before[:12]}" if lineage else "it has none now"
-    return f"the ledger was lost or replaced since this controller's last run ({now}): statecfg prunes nothing"
+    text = f"the ledger was lost or replaced since this controller's last run ({now}): statecfg prunes nothing"
+    return f"{text}. Check that this is the right machine. After an apply, its present ledger counts" if lineage else text
 
 
 def refusal(orphans_found: Orphans, total: int, agreed: bool) -> str:

@@ -33,7 +33,7 @@ from statecfg.run.host_modules import Module
 from statecfg.run.report_model import HostError
 
 AGAIN = "Run the command again. The host has recorded its progress, and the next run completes it."
-AGAIN_LATER = "Run the command again later. The resources stay until the hook allows their removal."
+AGAIN_LATER = "The resources stay. Run the command again when the cause is gone."
 UNREACHED = "Check with `ssh` that the host can be reached, then run the command again."
 PYTHON = "Install Python 3.8 or newer on the host, or set its path in the inventory: `python: /path/to/python3`."
 BUG = "This is a bug in statecfg. Please report it with the text above."
@@ -367,9 +367,9 @@ class HostSession:
         self.report.data["status"], self.report.data["error"] = status, error
 
     def hold_back(self, why: str) -> None:
-        """Report that a hook keeps the playbook on the host.
+        """Report that the playbook stays on the host.
 
-        :param why: the hook's reason
+        :param why: the reason, such as that of a hook
         """
         if not self.report.data.get("error"):
             self.refuse(HostStatus.FAILED, {"summary": why, "detail": "", "hint": AGAIN_LATER})
