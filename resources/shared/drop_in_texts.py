@@ -206,7 +206,7 @@ def logrotate(attrs: records.Attrs) -> str:
     for name, script in sorted((attrs.get("scripts") or {}).items()):
         body = "".join(f"        {line}\n" if line else "\n" for line in script.splitlines())
         rows.append(f"    {name}\n{body}    endscript\n")
-    paths = " ".join(f'"{path}"' if re.search(r"\s", path) else path for path in attrs["paths"])
+    paths = " ".join(f'"{path}"' if re.search(r"[\s']", path) else path for path in attrs["paths"])
     return f"{HEADER}{paths} {{\n{''.join(rows)}}}\n"
 
 

@@ -37,7 +37,7 @@ def mounted(host: World) -> dict[str, records.Fields]:
     Source: proc_pid_mountinfo(5).
     """
     loaded: dict[str, records.Fields] = {}
-    for line in host.read("/proc/self/mountinfo").decode("utf-8", "surrogateescape").splitlines():
+    for line in host.read("/proc/self/mountinfo").decode("utf-8", "surrogateescape").rstrip("\n").split("\n"):
         before, _, after = line.partition(" - ")
         fields, (fstype, source, *more) = before.split(" "), after.split(" ")
         of_all = [option for text in more for option in plain(text).split(",") if option != "rw"]

@@ -149,7 +149,7 @@ def _look(path: Path, info: os.stat_result) -> None:
 
 def _refuse_network(path: Path) -> None:
     with contextlib.suppress(FileNotFoundError):  # this machine has no mountinfo
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace", newline="\n") as mounts:
             type = file_system(os.stat(path.parent).st_dev, mounts)
         if NETWORK.fullmatch(type):
             raise StoreError(

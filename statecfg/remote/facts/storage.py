@@ -37,7 +37,7 @@ def disks_fact() -> List[Dict[str, Any]]:
 def mounts_fact() -> List[Dict[str, Any]]:
     """Return the mounts that this process sees, in the order in which they were made; see proc_pid_mountinfo(5)."""
     mounts = []
-    for entry in text("/proc/self/mountinfo").splitlines():
+    for entry in text("/proc/self/mountinfo").split("\n"):
         before, _, after = entry.partition(" - ")
         fields, rest = before.split(" "), after.split(" ")
         if len(fields) < 6 or len(rest) < 2:

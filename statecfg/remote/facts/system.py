@@ -37,7 +37,7 @@ _MACHINES = (
 def text(path: str) -> str:
     """Return the content of a file; "" if it can't be read."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
+        with open(path, encoding="utf-8", errors="replace", newline="\n") as stream:
             return stream.read()
     except OSError:
         return ""

@@ -168,7 +168,7 @@ def _hundredths(path: str) -> int:
 def _local_devices() -> Set[int]:
     devices = set()
     try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as stream:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
             for line in stream:
                 first, _, second = line.partition(" - ")
                 if second.split(" ", 1)[0] in LOCAL:

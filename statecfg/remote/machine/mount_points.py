@@ -17,7 +17,8 @@ def points() -> Dict[str, bool]:
     """Return mount point → whether it is mounted read-only. Source: proc_pid_mountinfo(5)."""
     found: Dict[str, bool] = {}
     try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as stream:
+        # The kernel escapes line feeds in paths, but no other end of a line.
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
             for line in stream:
                 first, _, second = line.partition(" - ")
                 fields, last = first.split(" "), second.split()

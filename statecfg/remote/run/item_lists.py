@@ -106,7 +106,7 @@ def _users(spec: Mapping[str, Any], world: Planned) -> Iterator[Item]:
     if not any(fields.get("uid") == 0 for fields in users.values()):
         raise CheckError("its list of users can't be read: it does not contain root")
     if world.stat(USERS) is not None:
-        lines = world.read(USERS).decode("utf-8", "surrogateescape").splitlines()
+        lines = world.read(USERS).decode("utf-8", "surrogateescape").split("\n")
         local = {line.partition(":")[0] for line in lines}.union(planned)
         users = {name: fields for name, fields in users.items() if name in local}
     group = limits.get("group")

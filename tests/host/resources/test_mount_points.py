@@ -119,3 +119,17 @@ def test_a_replaced_link_comes_back(site: Site, light_host: Host) -> None:
     report(site, "apply", '{file: /srv/m/link, content: "text\\n", replace: true}')
     site("destroy", "site.yml", "--yes")
     assert light_host.run(["readlink", "/srv/m/link"]).stdout == "target\n"
+
+
+@pytest.mark.parametrize("end", ["\r", "\v", "\x85", "\u2028"])
+def test_a_mount_point_with_the_end_of_a_line_in_its_name_stops_no_run(site: Site, light_host: Host, end: str) -> None:
+    """Users make mount points with FUSE. The kernel escapes line feeds in their names, and no other ends of lines."""
+    path = f"/srv/m/a{end}b - c"
+    light_host.run(["mkdir", path])
+    light_host.run(["mount", "-t", "tmpfs", "tmpfs", path])
+    try:
+        node = "{file: /srv/m/first, content: \"{{ host.facts.mounts | map(attribute='path') | join('|') }}\"}"
+        found = report(site, "plan", node, "{mount: /srv/m/tree/other, source: none, fstype: tmpfs}")
+    finally:
+        light_host.run(["umount", path])
+    assert {one["outcome"] for one in found.values()} == {"changed"}
