@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Unpack
 
-from statecfg import (
-    Action,
-    ActionSpec,
-    Attrs,
-    CheckError,
-    GroupName,
-    HostNode,
-    Id,
-    NodeOptions,
-    UserName,
-    World,
-    node_type,
-)
+from statecfg import Attrs, GroupName, Id, NodeOptions, UserName, node_type
 from statecfg.resources.shared import groups
-from statecfg.resources.shared.paths import account, refuse_with_absent
+from statecfg.resources.shared.paths import refuse_with_absent
 
 
 @node_type
@@ -75,36 +62,5 @@ def contradictions(attrs: Attrs) -> None:
     refuse_with_absent(attrs, ("name", "absent"))
 
 
-@group.check
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
-    """Compare the GID and the members of the host's group with the wanted ones."""
-    attrs = node.attrs
-    name, gid, members = attrs["name"], attrs.get("gid"), attrs.get("members")
-    entry = world.entry("groups", name)
-    if attrs.get("absent"):
-        users = groups.primary_users(world, entry) if entry is not None else []
-        if users:
-            text = "%s is the primary group of %s; give them another one first"
-            raise CheckError(text % (name, ", ".join(users)))
-        return ActionSpec([groups.groupdel(name)] if entry is not None else [])
-    actions: list[Action] = []
-    left: list[str] = []
-    if gid is not None and (entry is None or gid != entry.get("gid")):
-        holder = groups.with_gid(world, gid)
-        if holder is not None:
-            raise CheckError(f"the GID {gid} is taken by group {holder}")
-    if entry is None:
-        actions.append(groups.groupadd(name, gid, bool(attrs.get("system"))))
-    elif gid is not None and gid != entry.get("gid"):
-        actions.append(groups.groupmod(name, gid))
-        text = "files that belong to GID %d keep this number; to find them: find / -xdev -gid %d"
-        left.append(text % (entry["gid"], entry["gid"]))
-    if members is not None and sorted(members) != sorted((entry or {}).get("members") or ()):
-        for member in members:
-            account(world, "users", member, node, nodes)
-        actions.append(groups.set_members(name, sorted(members)))
-    return ActionSpec(actions, left=left)
-
-
-group.implemented_by(groups)
+group.managed_by(groups.GroupEntry)
 group.logins()

@@ -73,4 +73,4 @@ def to_wire(node: Any, context: Any) -> Any:
 
 
 mariadb_user.identity(["mariadb:{socket}: user {name}@{host}"])
-mariadb_user.implemented_by(mariadb_users)
+mariadb_user.managed_by(mariadb_users.MariadbUser)

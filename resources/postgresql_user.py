@@ -78,4 +78,4 @@ def to_wire(node: Any, context: Any) -> Any:
 
 
 postgresql_user.identity(["postgresql:{port}: role {name}"])
-postgresql_user.implemented_by(postgresql_roles)
+postgresql_user.managed_by(postgresql_roles.PostgresqlRole)

@@ -1,23 +1,13 @@
-"""Groups of users: the ops, the snapshot and its restoration."""
+"""Groups of users: the ops, and the group as an entry of its facet."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from statecfg.remote.graph import undoing
-from statecfg.remote.graph.model import Action, ActionSpec, HostNode
+from statecfg.remote.graph.facet_entry import FacetEntry
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import records
-
-if TYPE_CHECKING:
-    from typing import TypedDict
-
-    class GroupMemory(TypedDict):
-        """The memory of a `group`."""
-
-        entry: records.Fields | None
+from statecfg.resources.shared import paths, records
 
 
 @op(mutex="accounts")
@@ -57,55 +47,75 @@ def with_gid(world: World, gid: int) -> str | None:
     return next((name for name, fields in world.facet("groups").items() if fields.get("gid") == gid), None)
 
 
-def remember(node: HostNode, world: World) -> GroupMemory:
-    """Record the group."""
-    return {"entry": world.entry("groups", node.attrs["name"])}
+class GroupEntry(FacetEntry):
+    """The GID and the members of a group."""
 
+    facet, fields, lists = "groups", ("gid", "members"), ("members",)
+    permission = ("give them another one first", "")
 
-def undo(node: HostNode, memory: GroupMemory, world: World) -> ActionSpec:
-    """Remove a new group, or restore a former group or what the node changed in it."""
-    attrs, was = node.attrs, memory["entry"]
-    name, now = attrs["name"], world.entry("groups", attrs["name"])
-    if was is None:
-        return ActionSpec() if now is None or attrs.get("absent") else _removed(world, name, now)
-    if now is None and not attrs.get("absent"):
-        return ActionSpec(left=[f"the group {name} no longer exists"])
-    spec = _with_number(world, attrs, was, now)
-    if attrs.get("members") is not None or now is None:
-        present = (now or {}).get("members") or ()
-        former = [member for member in was["members"] if world.entry("users", member) is not None]
-        made = attrs.get("members") or ()
-        wanted, left = undoing.items(former, made, present, True, f"the members of {name}")
-        spec.left += left
-        if wanted != sorted(present):
-            spec.actions.append(set_members(name, wanted))
-    return spec
+    def title(self) -> str:
+        """Return the words for the group."""
+        return f"the group {self.key()}"
 
+    def named(self, field: str) -> str:
+        """Return the words for a field."""
+        return f"the {'GID' if field == 'gid' else field} of {self.key()}"
 
-def _removed(world: World, name: str, now: records.Fields) -> ActionSpec:
-    """Return what removes a new group, unless it is now the primary group of a user."""
-    users = primary_users(world, now)
-    if users:
-        return ActionSpec(left=[f"{name} stays: it is the primary group of {', '.join(users)}"])
-    return ActionSpec([groupdel(name)])
+    def known(self, field: str, item: str) -> bool:
+        """Tell whether a former member still exists."""
+        return self.world.entry("users", item) is not None
 
+    def in_the_way(self, now: records.Fields) -> str:
+        """Return whose primary group it is."""
+        users = primary_users(self.world, now)
+        return f"{self.key()} is the primary group of {', '.join(users)}" if users else ""
 
-def _with_number(world: World, attrs: records.Attrs, was: records.Fields, now: records.Fields | None) -> ActionSpec:
-    """Return what creates a removed group again, or restores the GID that the node changed."""
-    name = attrs["name"]
-    gid = was["gid"]
-    actions: list[Action] = []
-    left: list[str] = []
-    if now is not None:
-        made = {"gid": attrs["gid"]} if attrs.get("gid") is not None else {}
-        back, left = undoing.reverted(was, made, now, lambda field: f"the GID of {name}")
-        if not back:
-            return ActionSpec(left=left)
-    holder = with_gid(world, gid)
-    if holder is not None:
-        left.append(f"{name} does not get its former GID {gid} back: {holder} has it")
-    elif now is not None:
-        actions.append(groupmod(name, gid))
-    if now is None:
-        actions.append(groupadd(name, gid if holder is None else None))
-    return ActionSpec(actions, left=left)
+    def require(self, now: records.Fields | None) -> None:
+        """Check that no other group has the GID, and that new members exist."""
+        gid, members, present = self.attrs.get("gid"), self.attrs.get("members"), now or {}
+        holder = with_gid(self.world, gid) if gid not in (None, present.get("gid")) else None
+        if holder is not None:
+            raise CheckError(f"the GID {gid} is taken by group {holder}")
+        if members is not None and sorted(members) != sorted(present.get("members") or ()):
+            for member in members:
+                paths.account(self.world, "users", member, self.node, self.nodes)
+
+    def create(self, fields: records.Fields) -> list[Action]:
+        """Create the group."""
+        members = [set_members(self.key(), fields["members"])] if fields.get("members") else []
+        return [groupadd(self.key(), fields.get("gid"), bool(self.attrs.get("system"))), *members]
+
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Change the GID and the members."""
+        number = [groupmod(self.key(), fields["gid"])] if "gid" in fields else []
+        return number + ([set_members(self.key(), fields["members"])] if "members" in fields else [])
+
+    def remove(self, now: records.Fields) -> list[Action]:
+        """Remove the group."""
+        return [groupdel(self.key())]
+
+    def check(self) -> ActionSpec:
+        """Compare the group. Its files keep a former GID."""
+        spec, former, gid = super().check(), (self.present() or {}).get("gid"), self.attrs.get("gid")
+        if former is not None and gid not in (None, former):
+            text = "files that belong to GID %d keep this number; to find them: find / -xdev -gid %d"
+            spec.left.append(text % (former, former))
+        return spec
+
+    def restore(self, was: records.Fields) -> ActionSpec:
+        """Create the group again, with its former GID if this is free."""
+        fields, left = self._free(was)
+        return ActionSpec(self.create(fields), left=left)
+
+    def give_back(self, now: records.Fields, was: records.Fields) -> ActionSpec:
+        """Restore former members, and the former GID if it is free."""
+        fields, left = self._free(was)
+        return ActionSpec(self.change(now, fields), left=left)
+
+    def _free(self, was: records.Fields) -> tuple[records.Fields, list[str]]:
+        """Return former fields, without a GID that another group has now, and the message about it."""
+        holder = with_gid(self.world, was["gid"]) if "gid" in was else None
+        if holder is None:
+            return was, []
+        rest = {field: value for field, value in was.items() if field != "gid"}
+        return rest, [f"{self.key()} does not get its former GID {was['gid']} back: {holder} has it"]

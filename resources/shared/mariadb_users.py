@@ -1,30 +1,21 @@
-"""Users of MariaDB: their check, the ops that change them, and the undo."""
+"""Users of MariaDB: the ops that change them, and a user as an entry of the facet."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
-from statecfg.remote.graph import undoing
-from statecfg.remote.graph.model import Action, ActionSpec, HostNode
+from statecfg.remote.graph.facet_entry import FacetEntry
+from statecfg.remote.graph.model import Action, ActionSpec
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import mariadb, records
 from statecfg.resources.shared.mariadb import account, key, literal
 
-if TYPE_CHECKING:
-    from typing import TypedDict
-
-    class MariadbUserMemory(TypedDict):
-        """The memory of a `mariadb_user`. `login` tells whether the node sets how the user logs in."""
-
-        entry: records.Fields | None
-        login: bool
-
-
+WITHOUT_PASSWORD = ([], ["unix_socket"])  # former logins that the undo can restore
 _TLS = {"none": "NONE", "ssl": "SSL", "x509": "X509"}
 _NEW: records.Fields = {"login": [], "locked": False, "max_connections": 0, "tls": "none"}
 
@@ -86,98 +77,104 @@ def set_login(
     return mariadb.run(machine, socket, f"ALTER USER {account(user, host)} IDENTIFIED VIA {methods}", effect)
 
 
-def _wanted(attrs: records.Attrs) -> records.Fields:
-    """Return the fields that a node sets."""
-    fields = {field: attrs[field] for field in ("locked", "max_connections") if attrs.get(field) is not None}
-    if attrs.get("require_tls") is not None:
-        fields["tls"] = "ssl" if attrs["require_tls"] else "none"
-    return fields
+class MariadbUser(FacetEntry):
+    """A user: its fields, and how it can log in."""
 
+    facet, fields = "mariadb", ("login", "locked", "max_connections", "tls")
 
-def _login(attrs: records.Attrs) -> list[str]:
-    """Return how the user of a node can log in; nothing if the node does not say it."""
-    words = ["password"] if attrs.get("password") is not None else []
-    return words + (["unix_socket"] if attrs.get("unix_socket") else [])
+    def key(self) -> str:
+        """Return the key of the user."""
+        return key("user", "{name}@{host}".format(**self.attrs), self.attrs["socket"])
 
+    @property
+    def who(self) -> tuple[str, str, str]:
+        """The user, the host pattern, and the socket of the server."""
+        return self.attrs["name"], self.attrs["host"], self.attrs["socket"]
 
-def _same(field: str, now: object, wanted: object) -> bool:
-    """Return whether a field is as wanted. Stricter rules for TLS include encryption."""
-    return now == wanted or (field == "tls" and wanted == "ssl" and now in ("x509", "specified"))
+    def title(self) -> str:
+        """Return the words for the user."""
+        return "the user {name}@{host}".format(**self.attrs)
 
+    def present(self) -> records.Fields | None:
+        """Return the user.
 
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare a user with the wanted one.
+        :raises CheckError: if the server does not run
+        """
+        mariadb.server(self.world, self.attrs["socket"])
+        return super().present()
 
-    :raises CheckError: if the server can't be read
-    """
-    attrs = node.attrs
-    who: tuple[str, str, str] = (attrs["name"], attrs["host"], attrs["socket"])
-    mariadb.server(world, attrs["socket"])
-    entry = world.entry("mariadb", _key(attrs))
-    if attrs.get("absent"):
-        return [drop_user(*who)] if entry is not None else []
-    wanted, login, actions = _wanted(attrs), _login(attrs), []
-    if entry is None:
-        actions.append(create_user(*who, wanted))
-    else:
-        wrong = {field: value for field, value in wanted.items() if not _same(field, entry.get(field), value)}
-        actions += [alter_user(*who, wrong)] if wrong else []
-    now: Sequence[str] = entry["login"] if entry is not None else []
-    if login and not (list(now) == login and _matches(attrs, world)):
-        actions.append(set_login(*who, login, attrs.get("password")))
-    return actions
+    def wanted(self) -> records.Fields:
+        """Return the fields that the node sets. Without `password` and `unix_socket`, the login stays."""
+        attrs = self.attrs
+        login = ["password"] * (attrs.get("password") is not None) + ["unix_socket"] * bool(attrs.get("unix_socket"))
+        tls = {"tls": "ssl" if attrs["require_tls"] else "none"} if attrs.get("require_tls") is not None else {}
+        return {**super().wanted(), **tls, **({"login": login} if login else {})}
 
+    def same(self, field: str, now: Any, value: Any) -> bool:
+        """Tell whether a field is as wanted."""
+        return now == value or (field == "login" and list(now or ()) == value)
 
-def _matches(attrs: records.Attrs, world: World) -> bool:
-    """Return whether the stored digest belongs to the password of a node. Call it if the user has a password.
+    def enough(self, field: str, now: Any, value: Any) -> bool:
+        """Tell whether the check accepts a field. Stricter rules for TLS include encryption."""
+        if field == "login":
+            return self.same(field, now, value) and self._has_password()
+        return self.same(field, now, value) or (field == "tls" and value == "ssl" and now in ("x509", "specified"))
 
-    :raises CheckError: if the digest can't be read
-    """
-    if attrs.get("password") is None:
-        return True
-    entry = world.entry("mariadb_passwords", _key(attrs))
-    if entry is None:
-        raise mariadb.unreadable(f"the password of the user {attrs['name']}@{attrs['host']}", "the query failed")
-    stored = entry.get("digest")
-    return stored is not None and hmac.compare_digest(stored, digest(attrs["password"]))
+    def _has_password(self) -> bool:
+        """Tell whether the stored digest belongs to the password of the node.
 
+        :raises CheckError: if the digest can't be read
+        """
+        if self.attrs.get("password") is None:
+            return True
+        entry = self.world.entry("mariadb_passwords", self.key())
+        if entry is None:
+            raise mariadb.unreadable("the password of " + self.title(), "the query failed")
+        stored = entry.get("digest")
+        return stored is not None and hmac.compare_digest(stored, digest(self.attrs["password"]))
 
-def _key(attrs: records.Attrs) -> str:
-    return key("user", f"{attrs['name']}@{attrs['host']}", attrs["socket"])
+    def create(self, fields: records.Fields) -> list[Action]:
+        """Create the user."""
+        rest = {field: value for field, value in fields.items() if field != "login"}
+        return [create_user(*self.who, rest), *self.change({}, {"login": fields["login"]} if "login" in fields else {})]
 
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Change fields, and then the login."""
+        rest = {field: value for field, value in fields.items() if field != "login"}
+        actions = [alter_user(*self.who, rest)] if rest else []
+        if "login" in fields:
+            password = self.attrs["password"] if "password" in fields["login"] else None
+            actions.append(set_login(*self.who, fields["login"], password))
+        return actions
 
-def remember(node: HostNode, world: World) -> MariadbUserMemory:
-    """Record the user, without the password."""
-    mariadb.server(world, node.attrs["socket"])
-    return {"entry": world.entry("mariadb", _key(node.attrs)), "login": bool(_login(node.attrs))}
+    def remove(self, now: records.Fields) -> list[Action]:
+        """Remove the user."""
+        return [drop_user(*self.who)]
 
+    def restore(self, was: records.Fields) -> ActionSpec:
+        """Report that a removed user does not come back."""
+        return ActionSpec(left=[f"{self.title()} is not restored: statecfg does not record passwords"])
 
-def undo(node: HostNode, memory: MariadbUserMemory, world: World) -> ActionSpec:
-    """Remove a user that the node created, or restore what it changed."""
-    attrs, was = node.attrs, memory["entry"]
-    who: tuple[str, str, str] = (attrs["name"], attrs["host"], attrs["socket"])
-    shown = f"{attrs['name']}@{attrs['host']}"
-    mariadb.server(world, attrs["socket"])
-    entry = world.entry("mariadb", _key(attrs))
-    if attrs.get("absent"):
-        left = [f"the user {shown} is not restored: statecfg does not record passwords"] if was and not entry else []
-        return ActionSpec(left=left)
-    if entry is None:
-        return ActionSpec()
-    if was is None:
-        used = _defines(world, attrs)
-        text = "the user %s of MariaDB stays: it is the definer of %d views, routines, triggers and events"
-        return ActionSpec(left=[text % (shown, used)]) if used else ActionSpec([drop_user(*who)])
-    wrong, left = undoing.reverted(was, _wanted(attrs), entry, lambda field: f"{field} of the user {shown}")
-    if wrong.get("tls") == "specified":
-        del wrong["tls"]
-        left.append(f"the user {shown} no longer has its rules for certificates: statecfg does not record them")
-    actions = [alter_user(*who, wrong)] if wrong else []
-    if memory["login"] and was["login"] in ([], ["unix_socket"]):
-        actions += [set_login(*who, was["login"])] if entry["login"] != was["login"] else []
-    elif memory["login"]:
-        left.append(f"the login of the user {shown} stays: statecfg does not record passwords")
-    return ActionSpec(actions, left=left)
+    def drop(self, now: records.Fields) -> ActionSpec:
+        """Remove a new user, unless something runs with its rights."""
+        used = _defines(self.world, self.attrs)
+        text = "the user %s@%s of MariaDB stays: it is the definer of %d views, routines, triggers and events"
+        return ActionSpec(left=[text % (*self.who[:2], used)]) if used else super().drop(now)
+
+    def give_back(self, now: records.Fields, was: records.Fields) -> ActionSpec:
+        """Restore fields, without rules for certificates and without passwords."""
+        lost = [field for field in was if was[field] == "specified"]
+        lost += ["login"] if was.get("login", []) not in WITHOUT_PASSWORD else []
+        fields = {field: value for field, value in was.items() if field not in lost}
+        text = f"{self.title()} no longer has its rules for certificates: statecfg does not record them"
+        return ActionSpec(self.change(now, fields), left=[text] if "tls" in lost else [])
+
+    def undo(self, memory: records.Attrs) -> ActionSpec:
+        """Remove a new user, or restore what the node changed. A former password does not come back."""
+        spec, was = super().undo(memory), memory["entry"]
+        if was is not None and "login" in self.wanted() and was["login"] not in WITHOUT_PASSWORD and self.present():
+            spec.left.append(f"the login of {self.title()} stays: statecfg does not record passwords")
+        return spec
 
 
 def _defines(world: World, attrs: records.Attrs) -> int:

@@ -1,4 +1,4 @@
-"""Roles of PostgreSQL: their check, the ops that change them, and the undo."""
+"""Roles of PostgreSQL: the ops that change them, and a role as an entry of the facet."""
 
 from __future__ import annotations
 
@@ -8,25 +8,14 @@ import hmac
 import os
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from statecfg.remote.graph import undoing
-from statecfg.remote.graph.model import Action, ActionSpec, HostNode
+from statecfg.remote.graph.facet_entry import FacetEntry
+from statecfg.remote.graph.model import Action, ActionSpec
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import postgresql, records
 from statecfg.resources.shared.postgresql import key, literal, name
-
-if TYPE_CHECKING:
-    from typing import TypedDict
-
-    class RoleMemory(TypedDict):
-        """The memory of a `postgresql_user`. `password` tells whether the node sets the password."""
-
-        entry: records.Fields | None
-        password: bool
-
 
 # Field of a role → its words in SQL, for true and false.
 FLAGS = {
@@ -37,7 +26,6 @@ FLAGS = {
     "replication": ("REPLICATION", "NOREPLICATION"),
     "bypass_rls": ("BYPASSRLS", "NOBYPASSRLS"),
 }
-FIELDS = (*FLAGS, "connection_limit")
 ROUNDS = 4096  # of PBKDF2: PostgreSQL's default for scram-sha-256
 
 
@@ -113,78 +101,81 @@ def set_groups(
     return postgresql.run(machine, port, user, "\n".join(sql), _effect(role, port, {"member_of": groups}))
 
 
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare a role with the wanted one.
+class PostgresqlRole(FacetEntry):
+    """A role: its flags, its limit of connections and the roles that it is a member of. It has a password, too."""
 
-    :raises CheckError: if the server can't be read, or a role that it should be a member of does not exist
-    """
-    attrs, port, role = node.attrs, node.attrs["port"], node.attrs["name"]
-    user = postgresql.server(world, port)["user"]
-    entry = world.entry("postgresql", key("role", role, port))
-    if attrs.get("absent"):
-        return [drop_role(role, port, user)] if entry is not None else []
-    wanted = {field: attrs[field] for field in FIELDS if attrs.get(field) is not None}
-    actions: list[Action] = []
-    if entry is None:
-        actions.append(create_role(role, port, user, wanted))
-    else:
-        wrong = {field: value for field, value in wanted.items() if entry[field] != value}
-        actions += [alter_role(role, port, user, wrong)] if wrong else []
-    if attrs.get("member_of") is not None:
-        groups, now = sorted(attrs["member_of"]), (entry or {}).get("member_of") or []
-        for group in groups:
-            postgresql.require(world, "role", group, port)
-        actions += _groups(role, port, user, now, groups)
-    stored = (world.entry("postgresql_passwords", key("role", role, port)) or {}).get("verifier")
-    if attrs.get("password") is not None and world.entry("postgresql_passwords", key("server", "", port)) is not None:
-        raise postgresql.unreadable("the password of the role " + role, "the query failed")
-    if attrs.get("password") is not None and not (stored is not None and matches(attrs["password"], stored)):
-        actions.append(set_password(role, port, user, attrs["password"]))
-    return actions
+    facet, fields, lists, secret = "postgresql", (*FLAGS, "connection_limit", "member_of"), ("member_of",), "password"
 
+    def key(self) -> str:
+        """Return the key of the role."""
+        return key("role", self.attrs["name"], self.attrs["port"])
 
-def _groups(role: str, port: int, user: str, now: list[str], groups: list[str]) -> list[Action]:
-    add, remove = sorted(set(groups) - set(now)), sorted(set(now) - set(groups))
-    return [set_groups(role, port, user, add, remove, groups)] if add or remove else []
+    @property
+    def who(self) -> tuple[str, int, str]:
+        """The role, and the port and the user of its server. Raises CheckError if the server does not run."""
+        port = self.attrs["port"]
+        return self.attrs["name"], port, postgresql.server(self.world, port)["user"]
 
+    def title(self) -> str:
+        """Return the words for the role."""
+        return f"the role {self.attrs['name']}"
 
-def remember(node: HostNode, world: World) -> RoleMemory:
-    """Record the role, without its password."""
-    attrs = node.attrs
-    postgresql.server(world, attrs["port"])
-    return {
-        "entry": world.entry("postgresql", key("role", attrs["name"], attrs["port"])),
-        "password": attrs.get("password") is not None,
-    }
+    def named(self, field: str) -> str:
+        """Return the words for a field."""
+        return f"the roles of {self.attrs['name']}" if field == "member_of" else super().named(field)
 
+    def known(self, field: str, item: str) -> bool:
+        """Tell whether a former role still exists."""
+        return self.world.entry("postgresql", key("role", item, self.attrs["port"])) is not None
 
-def undo(node: HostNode, memory: RoleMemory, world: World) -> ActionSpec:
-    """Remove a role that the node created, or restore what it changed. A role that owns something stays."""
-    attrs, was = node.attrs, memory["entry"]
-    port, role = attrs["port"], attrs["name"]
-    user = postgresql.server(world, port)["user"]
-    entry = world.entry("postgresql", key("role", role, port))
-    if attrs.get("absent"):
-        left = [f"the role {role} is not restored: statecfg does not record passwords"] if was and not entry else []
-        return ActionSpec(left=left)
-    if entry is None:
-        return ActionSpec()
-    if was is None:
-        owned = owns(world, port, user, role)
-        if owned:
-            return ActionSpec(left=[f"the role {role} of PostgreSQL stays: {owned}"])
-        return ActionSpec([drop_role(role, port, user)])
-    made = {field: attrs[field] for field in FIELDS if attrs.get(field) is not None}
-    wrong, left = undoing.reverted(was, made, entry, lambda field: f"{field} of the role {role}")
-    actions = [alter_role(role, port, user, wrong)] if wrong else []
-    if attrs.get("member_of") is not None:
-        known = [group for group in was["member_of"] if world.entry("postgresql", key("role", group, port)) is not None]
-        named = f"the roles of {role}"
-        groups, more = undoing.items(known, attrs["member_of"], entry["member_of"], True, named)
-        actions += _groups(role, port, user, entry["member_of"], groups)
-        left += more
-    text = f"the password of the role {role} stays: statecfg does not record passwords"
-    return ActionSpec(actions, left=[*left, *([text] if memory["password"] else [])])
+    def present(self) -> records.Fields | None:
+        """Return the role.
+
+        :raises CheckError: if the server does not run
+        """
+        postgresql.server(self.world, self.attrs["port"])
+        return super().present()
+
+    def require(self, now: records.Fields | None) -> None:
+        """Check that the roles exist that the role should be a member of."""
+        for group in sorted(self.attrs.get("member_of") or ()):
+            postgresql.require(self.world, "role", group, self.attrs["port"])
+
+    def create(self, fields: records.Fields) -> list[Action]:
+        """Create the role."""
+        options = {field: value for field, value in fields.items() if field != "member_of"}
+        groups = self.change({}, {"member_of": fields["member_of"]}) if fields.get("member_of") else []
+        return [create_role(*self.who, options), *groups]
+
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Change fields."""
+        options = {field: value for field, value in fields.items() if field != "member_of"}
+        actions = [alter_role(*self.who, options)] if options else []
+        if "member_of" in fields:
+            groups, present = fields["member_of"], now.get("member_of") or ()
+            add, remove = sorted(set(groups) - set(present)), sorted(set(present) - set(groups))
+            actions.append(set_groups(*self.who, add, remove, groups))
+        return actions
+
+    def remove(self, now: records.Fields) -> list[Action]:
+        """Remove the role."""
+        return [drop_role(*self.who)]
+
+    def set_secret(self, now: records.Fields | None) -> list[Action]:
+        """Set the password, unless the server stores its verifier."""
+        role, port, _ = self.who
+        if self.world.entry("postgresql_passwords", key("server", "", port)) is not None:
+            raise postgresql.unreadable("the password of the role " + role, "the query failed")
+        stored = (self.world.entry("postgresql_passwords", self.key()) or {}).get("verifier")
+        right = stored is not None and matches(self.attrs["password"], stored)
+        return [] if right else [set_password(*self.who, self.attrs["password"])]
+
+    def drop(self, now: records.Fields) -> ActionSpec:
+        """Remove a new role, unless something depends on it."""
+        role, port, user = self.who
+        owned = owns(self.world, port, user, role)
+        text = f"the role {role} of PostgreSQL stays: {owned}"
+        return ActionSpec(left=[text]) if owned else super().drop(now)
 
 
 def owns(world: World, port: int, user: str, role: str) -> str:

@@ -184,15 +184,15 @@ class SelinuxContext(FacetEntry):
         """Delete the rule."""
         return [delete_context(self.attrs["path"], self.attrs["file_type"])]
 
-    def check(self) -> list[Action]:
+    def check(self) -> ActionSpec:
         """Compare the rule, and the labels of existing files.
 
         :raises CheckError: if semanage or restorecon fails
         """
-        actions, below = super().check(), self.attrs.get("restore")
-        if below is not None and not _missing(self.world, below) and (actions or _mislabelled(self.world, below)):
-            actions.append(relabel(below))
-        return actions
+        spec, below = super().check(), self.attrs.get("restore")
+        if below is not None and not _missing(self.world, below) and (spec.actions or _mislabelled(self.world, below)):
+            spec.actions.append(relabel(below))
+        return spec
 
     def undo(self, memory: records.Attrs) -> ActionSpec:
         """Restore or delete the rule, and relabel the files again."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from statecfg.remote.graph.facet_entry import FacetEntry
-from statecfg.remote.graph.model import Action, CheckError
+from statecfg.remote.graph.model import Action, ActionSpec, CheckError
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -137,11 +137,11 @@ class AttributeValue(FacetEntry):
         if stat is not None and stat.file_type not in self.file_types:
             paths.refuse(path, stat, " or ".join(paths.FILE_TYPES[file_type] for file_type in self.file_types))
 
-    def check(self) -> list[Action]:
+    def check(self) -> ActionSpec:
         """Compare the value. A file that this run rewrites, or whose owner it changes, may lose it."""
-        actions, stat = super().check(), self.world.stat(self.key())
+        spec, stat = super().check(), self.world.stat(self.key())
         lost = stat is not None and stat.identity is None and self.attrs.get("value") is not None
-        return self.change({}, self.wanted()) if lost and not actions else actions
+        return ActionSpec(self.change({}, self.wanted())) if lost and not spec.actions else spec
 
     def create(self, fields: records.Fields) -> list[Action]:
         """Return nothing: there is no path, and the node wants no value."""

@@ -26,6 +26,9 @@ class FacetEntry:
     :cvar kept_as: the name of the entry in the snapshot
     :cvar whole: whether a new thing that others have changed stays, too; otherwise, undo removes it
     :cvar together: whether a change sets all fields: then the undo restores all of them or none
+    :cvar lists: the fields that are lists, whose items are compared one by one
+    :cvar secret: the attribute that can be set but not recorded, such as `password`
+    :cvar single: whether the snapshot contains only the value of the only field; None: there was no such thing
     :cvar permission: the attribute that allows the removal nevertheless, as the error and the undo's message name it
     :ivar attrs: the attributes of the node
     """
@@ -35,6 +38,9 @@ class FacetEntry:
     kept_as: ClassVar[str] = "entry"
     whole: ClassVar[bool] = False
     together: ClassVar[bool] = False
+    lists: ClassVar[Tuple[str, ...]] = ()
+    secret: ClassVar[str] = ""
+    single: ClassVar[bool] = False
     permission: ClassVar[Tuple[str, str]] = ("", "")
 
     def __init__(self, node: HostNode, world: Any, nodes: Optional[Mapping[str, HostNode]] = None) -> None:
@@ -56,9 +62,13 @@ class FacetEntry:
         """Return the key of the entry. Without a definition, it is the attribute `name`."""
         return str(self.attrs["name"])
 
+    def title(self) -> str:
+        """Return the words for the thing in messages, such as "the group app". Without a definition, it is the key."""
+        return self.key()
+
     def named(self, field: str) -> str:
         """Return the words for a field in messages, such as "the GID of app"."""
-        return f"{field} of {self.key()}"
+        return f"{field} of {self.title()}"
 
     def change(self, now: Fields, fields: Fields) -> List[Action]:
         """Return the actions that give an entry these fields.
@@ -104,6 +114,25 @@ class FacetEntry:
         """Tell whether a present value is the one that the node sets."""
         return bool(now == value)
 
+    def enough(self, field: str, now: Any, value: Any) -> bool:
+        """Tell whether the check accepts a present value. Without a definition, it must be the `same`."""
+        return self.same(field, now, value)
+
+    def exact(self, field: str) -> bool:
+        """Tell whether a list must not contain other items than those of the node."""
+        return True
+
+    def known(self, field: str, item: str) -> bool:
+        """Tell whether the host still has what a former item of a list names. Otherwise, the undo does not add it."""
+        return True
+
+    def set_secret(self, now: Optional[Fields]) -> List[Action]:
+        """Return the actions that set the attribute `secret`, unless the host has this value already.
+
+        :param now: the entry before the actions of the node; None if there was none
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define set_secret")
+
     def in_the_way(self, now: Fields) -> str:
         """Return why the thing can't be removed now, such as "shop contains 2 tables"; "" if it can."""
         return ""
@@ -115,10 +144,12 @@ class FacetEntry:
     def recorded(self, memory: Mapping[str, Any]) -> Optional[Fields]:
         """Return the former entry from a snapshot."""
         found: Optional[Fields] = memory[self.kept_as]
-        return found
+        return {self.fields[0]: found} if self.single and found is not None else found
 
     def restore(self, was: Fields) -> ActionSpec:
-        """Return what makes a removed thing again."""
+        """Return what makes a removed thing again. A thing with a secret stays removed."""
+        if self.secret:
+            return ActionSpec(left=[f"{self.title()} is not restored: statecfg does not record {self.secret}s"])
         return ActionSpec(self.create(was))
 
     def give_back(self, now: Fields, was: Fields) -> ActionSpec:
@@ -140,7 +171,7 @@ class FacetEntry:
 
     # What a node type calls.
 
-    def check(self) -> List[Action]:
+    def check(self) -> ActionSpec:
         """Compare the thing with the node.
 
         :raises CheckError: if it can't be made or removed
@@ -148,13 +179,26 @@ class FacetEntry:
         self.ready()
         now = self.present()
         if self.absent():
-            return [] if now is None else self._removal(now)
+            return ActionSpec([] if now is None else self._removal(now))
         self.require(now)
-        wanted = self.wanted()
+        wanted = dict(self.wanted())
+        wanted.update(
+            (field, self._complete(field, wanted[field], now or {})) for field in self.lists if field in wanted
+        )
         if now is None:
-            return self.create(wanted)
-        wrong = {field: value for field, value in wanted.items() if not self.same(field, now.get(field), value)}
-        return self.change(now, wanted if self.together else wrong) if wrong else []
+            spec = ActionSpec(self.create(wanted))
+        else:
+            wrong = {field: value for field, value in wanted.items() if not self._right(field, now.get(field), value)}
+            spec = ActionSpec(self.change(now, wanted if self.together else wrong) if wrong else [])
+        if self.secret and self.attrs.get(self.secret) is not None:
+            spec.actions.extend(self.set_secret(now))
+        return spec
+
+    def _complete(self, field: str, items: Iterable[str], now: Fields) -> List[str]:
+        return sorted({*items, *(() if self.exact(field) else now.get(field) or ())})
+
+    def _right(self, field: str, now: Any, value: Any) -> bool:
+        return sorted(now or ()) == value if field in self.lists else self.enough(field, now, value)
 
     def _removal(self, now: Fields) -> List[Action]:
         reason = self.in_the_way(now)
@@ -165,27 +209,42 @@ class FacetEntry:
     def remember(self) -> Dict[str, Any]:
         """Record the entry."""
         self.ready()
-        return {self.kept_as: self.present()}
+        now = self.present()
+        return {self.kept_as: (now or {}).get(self.fields[0]) if self.single else now}
 
     def undo(self, memory: Mapping[str, Any]) -> ActionSpec:
         """Remove a thing that the node created, or restore what it removed or changed."""
-        was, now = self.own(self.recorded(memory)), self.own(self.present())
+        was, now = self._restorable(self.own(self.recorded(memory))), self.own(self.present())
         if self.absent():
             if was is not None and now is None:
                 return self.restore(was)
             fields = self.fields if self.whole else ()
             return self._left([field for field in fields if (was or {}).get(field) != (now or {}).get(field)], now)
         if now is None:
-            return ActionSpec()
+            return ActionSpec(left=[f"{self.title()} no longer exists"] if was is not None else [])
         if was is None:
             return self.drop(now)
-        made = self.wanted()
+        made = dict(self.wanted())
+        lists = {field: made.pop(field) for field in self.lists if field in made}
         back, changed = undoing.compared(was, made, now, self.same)
         if back and self.together:
             back = {} if changed else {field: was.get(field) for field in self.fields or made}
+        left = self._left(changed, now).left
+        for field, items in lists.items():
+            value, more = undoing.items(was[field], items, now.get(field), self.exact(field), self.named(field))
+            back.update({field: value} if value != sorted(now.get(field) or ()) else {})
+            left += more
+        if self.secret and self.attrs.get(self.secret) is not None:
+            left.append(f"the {self.secret} of {self.title()} stays: statecfg does not record {self.secret}s")
         spec = self.give_back(now, back) if back else ActionSpec()
-        spec.left.extend(self._left(changed, now).left)
+        spec.left.extend(left)
         return spec
+
+    def _restorable(self, was: Optional[Fields]) -> Optional[Fields]:
+        if was is None or not self.lists:
+            return was
+        lists = {field: [item for item in was.get(field) or () if self.known(field, item)] for field in self.lists}
+        return {**was, **lists}
 
     def _left(self, changed: Iterable[str], now: Optional[Fields]) -> ActionSpec:
         return ActionSpec(left=[self.stays(field, (now or {}).get(field)) for field in changed])

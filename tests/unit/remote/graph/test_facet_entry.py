@@ -58,8 +58,8 @@ class Applied:
         self.node = HostNode("thing:a", "thing", attrs={"name": "a", **attrs})
         self.machine = MemoryMachine({}, {"things": {"a": was} if was is not None else {}})
         self.memory = self.type.run_remember(self.node, self.machine)
-        self.perform(self.type.run_check(self.node, {}, [], self.machine))
-        assert self.type.run_check(self.node, {}, [], self.machine) == []
+        self.perform(self.type.run_check(self.node, {}, [], self.machine).actions)
+        assert self.type.run_check(self.node, {}, [], self.machine).actions == []
 
     def perform(self, actions: list[Action]) -> None:
         for action in actions:
@@ -125,4 +125,4 @@ def test_what_is_in_the_way_stops_the_check_and_the_undo() -> None:
 def test_a_thing_that_others_removed_stays_away() -> None:
     applied = Applied(Thing, {"size": 1}, size=2)
     applied.machine.affect({"things": {"a": None}})
-    assert applied.undone() == (None, [])
+    assert applied.undone() == (None, ["a no longer exists"])
