@@ -81,4 +81,4 @@ def contradictions(attrs: Attrs) -> None:
 
 
 npm_package.needs(["inside:{prefix}/any", "program:npm", "user:{user}"])
-npm_package.implemented_by(npm)
+npm_package.managed_by(npm.NpmPackage)

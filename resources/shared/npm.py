@@ -1,27 +1,18 @@
-"""Global packages of npm: what is installed, the ops that change it, and the undo."""
+"""Global packages of npm: what is installed, and the ops that change it."""
 
 from __future__ import annotations
 
 import json
 import posixpath
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
+from statecfg.remote.graph.facet_entry import FacetEntry
+from statecfg.remote.graph.model import Action, CheckError
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import paths, places, records
-
-if TYPE_CHECKING:
-    from typing import TypedDict
-
-    class NpmMemory(TypedDict):
-        """The memory of an `npm_package`. `version` is the installed version; None if it was missing."""
-
-        version: str | None
-
 
 # The first line that says what is wrong. Lines with a field, such as `npm error code EEXIST`, are for programs.
 _ERROR = re.compile(r"^npm (?:error|ERR!) (?!code |path |errno |syscall |dest )(.*\S.*)", re.M)
@@ -101,51 +92,46 @@ def installed(attrs: records.Attrs, world: World) -> str | None:
     return version
 
 
-def _install(attrs: records.Attrs, version: str | None, was: str | None) -> Action:
-    package = attrs["name"] + ("@" + version if version else "")
-    names = ("registry", "ca", "run_scripts", "user", "timeout")
-    return install(package, attrs["prefix"], was, **{name: attrs.get(name) for name in names})
+class NpmPackage(FacetEntry):
+    """The version of a package. No facet contains it: the installed package does."""
 
+    fields, kept_as, single, whole = ("version",), "version", True, True
 
-def _user(attrs: records.Attrs, world: World) -> str | None:
-    """Return the user who runs npm: root never runs what another user can have put into the prefix.
+    def title(self) -> str:
+        """Return the words for the package."""
+        return f"the npm package {self.key()}"
 
-    :raises CheckError: see `places.runner`
-    """
-    prefix = attrs["prefix"]
-    return places.runner(world, prefix, attrs.get("user"), "npm", _obeyed(prefix, attrs["name"]), prefix)
+    def stays(self, field: str, now: Any) -> str:
+        """Return the message about another version."""
+        return f"{self.key()} stays at {now}: others installed it after this node"
 
+    def present(self) -> records.Fields | None:
+        """Return the installed version."""
+        version = installed(self.attrs, self.world)
+        return None if version is None else {"version": version}
 
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the installed version with the wanted one.
+    def require(self, now: records.Fields | None) -> None:
+        """Check that the user and the prefix exist."""
+        paths.account(self.world, "users", self.attrs.get("user"), self.node, self.nodes)
+        if now is None:
+            paths.require_parent(self.world, posixpath.join(self.attrs["prefix"], "any"), self.node, self.nodes)
 
-    :raises CheckError: if something else is at the path of the package, or there is no such prefix
-    """
-    attrs, version = node.attrs, node.attrs.get("version")
-    was = installed(attrs, world)
-    paths.account(world, "users", attrs.get("user"), node, nodes)
-    attrs = {**attrs, "user": _user(attrs, world)}
-    if attrs.get("absent"):
-        return [uninstall(attrs["name"], attrs["prefix"], was, attrs["user"])] if was is not None else []
-    if was is None:
-        paths.require_parent(world, posixpath.join(attrs["prefix"], "any"), node, nodes)
-    return [_install(attrs, version, was)] if was is None or version not in (None, was) else []
+    def _user(self) -> str | None:
+        """Return the user who runs npm: root never runs what another user can have put into the prefix.
 
+        :raises CheckError: see `places.runner`
+        """
+        prefix = self.attrs["prefix"]
+        obeyed = _obeyed(prefix, self.key())
+        return places.runner(self.world, prefix, self.attrs.get("user"), "npm", obeyed, prefix)
 
-def remember(node: HostNode, world: World) -> NpmMemory:
-    """Record the installed version."""
-    return {"version": installed(node.attrs, world)}
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Install a version; the newest one if the node names none."""
+        package = self.key() + ("@" + fields["version"] if fields.get("version") else "")
+        more = {name: self.attrs.get(name) for name in ("registry", "ca", "run_scripts")}
+        timeout = self.attrs.get("timeout") or 600.0
+        return [install(package, self.attrs["prefix"], now.get("version"), user=self._user(), timeout=timeout, **more)]
 
-
-def undo(node: HostNode, memory: NpmMemory, world: World) -> ActionSpec:
-    """Remove a package that the node installed, or restore the former version."""
-    attrs, was, now = node.attrs, memory["version"], installed(node.attrs, world)
-    if now == was or (attrs.get("absent") and now is not None):
-        return ActionSpec()
-    wanted = attrs.get("version")
-    if wanted is not None and now is not None and now != wanted:
-        return ActionSpec(left=[f"{attrs['name']} stays at {now}: others installed it after this node"])
-    attrs = {**attrs, "user": _user(attrs, world)}
-    if was is not None:
-        return ActionSpec([_install({**attrs, "timeout": attrs.get("timeout") or 600.0}, was, now)])
-    return ActionSpec([uninstall(attrs["name"], attrs["prefix"], str(now), attrs["user"])])
+    def remove(self, now: records.Fields) -> list[Action]:
+        """Remove the package."""
+        return [uninstall(self.key(), self.attrs["prefix"], now["version"], self._user())]
