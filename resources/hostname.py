@@ -38,4 +38,4 @@ def to_wire(node: Any) -> Any:
 hostname.identity(["path:" + host_name.FILE])
 hostname.validate(entry_rules.check_own_name)
 hostname.blobs(files.blobs)
-hostname.implemented_by(host_name)
+hostname.managed_by(host_name.HostName)

@@ -61,4 +61,4 @@ def contradictions(attrs: Attrs) -> None:
     entry_rules.check_module(attrs["name"], attrs.get("parameters") or {})
 
 
-kernel_module.implemented_by(kernel_modules)
+kernel_module.managed_by(kernel_modules.KernelModule)

@@ -61,4 +61,4 @@ def contradictions(attrs: Attrs) -> None:
 sysctl.identity(["sysctl:{name}"])
 sysctl.manners = ("running", "allow_override")
 sysctl.effect(sysctl_files.effect)
-sysctl.implemented_by(kernel_settings)
+sysctl.managed_by(kernel_settings.KernelSetting)

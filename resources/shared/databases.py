@@ -10,6 +10,7 @@ from statecfg.resources.shared import records
 class DatabaseEntry(FacetEntry):
     """A database. It is removed only without content, or if the node has `remove_content`."""
 
+    noun = "the database"
     permission = ("remove_content: true removes it with its content", "with remove_content: true, it is removed")
 
     def content(self) -> int:
@@ -22,9 +23,8 @@ class DatabaseEntry(FacetEntry):
     def in_the_way(self, now: records.Fields) -> str:
         """Return a message about the content of the database, unless the node may remove it."""
         inside = 0 if self.attrs.get("remove_content") else self.content()
-        return f"the database {self.attrs['name']} contains {inside} tables and views" if inside else ""
+        return f"{self.title()} contains {inside} tables and views" if inside else ""
 
     def restore(self, was: records.Fields) -> ActionSpec:
         """Report that the former content is lost."""
-        text = "the database %s is not restored: statecfg does not record its content"
-        return ActionSpec(left=[text % self.attrs["name"]])
+        return ActionSpec(left=[f"{self.title()} is not restored: statecfg does not record its content"])

@@ -51,15 +51,8 @@ class GroupEntry(FacetEntry):
     """The GID and the members of a group."""
 
     facet, fields, lists = "groups", ("gid", "members"), ("members",)
+    noun, words = "the group", {"gid": "GID"}
     permission = ("give them another one first", "")
-
-    def title(self) -> str:
-        """Return the words for the group."""
-        return f"the group {self.key()}"
-
-    def named(self, field: str) -> str:
-        """Return the words for a field."""
-        return f"the {'GID' if field == 'gid' else field} of {self.key()}"
 
     def known(self, field: str, item: str) -> bool:
         """Tell whether a former member still exists."""

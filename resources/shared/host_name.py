@@ -1,24 +1,14 @@
-"""The name of the running host: the op that sets it, and the undo."""
+"""The name of the running host: the op that sets it, and the name as an entry of its facet."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from statecfg.remote.graph.model import Action, ActionSpec, HostNode
+from statecfg.remote.graph.model import Action
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import drop_ins, files, records
-
-if TYPE_CHECKING:
-
-    class HostNameMemory(files.FileMemory):
-        """The memory of a `hostname`. `name` is the name in the running kernel."""
-
-        name: str
-
+from statecfg.resources.shared import records
+from statecfg.resources.shared.entry_texts import EntryWithTexts
 
 FILE = "/etc/hostname"
 
@@ -35,26 +25,19 @@ def set_name(machine: Machine, name: str) -> Result:
     return machine.run(["hostname", name], {"hostname": {"running": {"name": name}}})
 
 
-def _present(world: World) -> str:
-    return str((world.entry("hostname", "running") or {}).get("name", ""))
+class HostName(EntryWithTexts):
+    """The name in the running kernel, and the file for the next boot."""
 
+    facet, fields, kept_as, single = "hostname", ("name",), "name", True
 
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the file and the running name with the wanted name."""
-    name = node.attrs["name"]
-    return drop_ins.check(node, nodes, world) + ([] if _present(world) == name else [set_name(name)])
+    def key(self) -> str:
+        """Return the key of the running name."""
+        return "running"
 
+    def stays(self, field: str, now: object) -> str:
+        """Return the message about another name."""
+        return f"the host is now named {now}: it keeps this name"
 
-def remember(node: HostNode, world: World) -> HostNameMemory:
-    """Record the file and the running name."""
-    return {**files.remember(node, world), "name": _present(world)}
-
-
-def undo(node: HostNode, memory: HostNameMemory, world: World) -> ActionSpec:
-    """Restore the file and the running name."""
-    spec, present = files.undo(node, memory, world), _present(world)
-    if present == node.attrs["name"] != memory["name"]:
-        spec.actions.append(set_name(memory["name"]))
-    elif present != memory["name"]:
-        spec.left.append(f"the host is now named {present}: it keeps this name")
-    return spec
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Change the running name."""
+        return [set_name(fields["name"])]

@@ -1,28 +1,18 @@
-"""Modules of the kernel: which ones are loaded, the ops that load and unload one, their files, and the undo."""
+"""Modules of the kernel: which ones are loaded, the ops that load and unload one, and their files."""
 
 from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
+from statecfg.remote.graph.model import Action, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import drop_ins, files, paths, records
-
-if TYPE_CHECKING:
-    from typing import TypedDict
-
-    class KernelModuleMemory(TypedDict):
-        """The memory of a `kernel_module`: whether it was loaded, and its two files."""
-
-        loaded: bool
-        boot: files.FileMemory
-        options: files.FileMemory
-
+from statecfg.resources.shared import paths, records
+from statecfg.resources.shared.entry_texts import EntryWithTexts
 
 BOOT, OPTIONS = "/etc/modules-load.d/%s.conf", "/etc/modprobe.d/%s.conf"
 HEADER = "# Managed by statecfg.\n"
@@ -78,44 +68,67 @@ def _file(node: HostNode, path: str, text: str | None) -> HostNode:
     return HostNode(node.provides, node.type, node.requires, attrs)
 
 
-def _files(node: HostNode) -> dict[str, HostNode]:
-    """Return the files that the node manages: `boot`, `options`, or both."""
-    attrs, name = node.attrs, node.attrs["name"]
-    if attrs.get("absent"):
-        return {"boot": _file(node, BOOT, None), "options": _file(node, OPTIONS, None)}
-    if attrs.get("blocked"):
-        # `blacklist` alone prevents only that the kernel asks for it by an alias. Source: modprobe.d(5).
-        text = f"blacklist {name}\ninstall {name} /bin/false\n"
-        return {"boot": _file(node, BOOT, None), "options": _file(node, OPTIONS, text)}
-    managed = {"boot": _file(node, BOOT, name + "\n")} if attrs.get("at_boot", True) else {}
-    parameters = attrs.get("parameters")
-    if parameters:
-        settings = " ".join(f"{parameter}={parameters[parameter]}" for parameter in sorted(parameters))
-        managed["options"] = _file(node, OPTIONS, f"options {name} {settings}\n")
-    return managed
+class KernelModule(EntryWithTexts):
+    """Whether a module is loaded, and its two files."""
 
+    facet, noun = "module", "the module"
+    permission = ("it can't be unloaded", "")
 
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the files and the running kernel with what is wanted.
+    def texts(self) -> dict[str, HostNode]:
+        """Return the files that the node manages: `boot`, `options`, or both."""
+        attrs, node, name = self.attrs, self.node, self.attrs["name"]
+        if attrs.get("absent"):
+            return {"boot": _file(node, BOOT, None), "options": _file(node, OPTIONS, None)}
+        if attrs.get("blocked"):
+            # `blacklist` alone prevents only that the kernel asks for it by an alias. Source: modprobe.d(5).
+            text = f"blacklist {name}\ninstall {name} /bin/false\n"
+            return {"boot": _file(node, BOOT, None), "options": _file(node, OPTIONS, text)}
+        managed = {"boot": _file(node, BOOT, name + "\n")} if attrs.get("at_boot", True) else {}
+        parameters = attrs.get("parameters")
+        if parameters:
+            settings = " ".join(f"{parameter}={parameters[parameter]}" for parameter in sorted(parameters))
+            managed["options"] = _file(node, OPTIONS, f"options {name} {settings}\n")
+        return managed
 
-    :raises CheckError: if the kernel does not have the module, or can't unload it
-    """
-    attrs, name = node.attrs, node.attrs["name"]
-    actions = [action for file in _files(node).values() for action in drop_ins.check(file, nodes, world)]
-    state = world.entry("module", key(name))
-    if not attrs.get("absent") and not attrs.get("blocked"):
-        if state is None:
-            _require(world, name)
-            actions.append(load(name))
-        return actions
-    if state is None:
-        return actions
-    if state.get("built_in"):
-        raise CheckError(f"{name} is built into the kernel, so it can't be unloaded")
-    users = _users(world, name)
-    if users:
-        raise CheckError(f"{name} is in use ({users}): it can't be unloaded")
-    return [*actions, unload(name)]
+    def remembered_texts(self) -> Mapping[str, HostNode]:
+        """Return both files."""
+        return {"boot": _file(self.node, BOOT, ""), "options": _file(self.node, OPTIONS, "")}
+
+    def key(self) -> str:
+        """Return the name of the module as the kernel lists it."""
+        return key(self.attrs["name"])
+
+    def absent(self) -> bool:
+        """Tell whether the module must not be loaded."""
+        return bool(self.attrs.get("absent") or self.attrs.get("blocked"))
+
+    def require(self, now: records.Fields | None) -> None:
+        """Check that the kernel has the module."""
+        if now is None:
+            _require(self.world, self.attrs["name"])
+
+    def in_the_way(self, now: records.Fields) -> str:
+        """Return why the module can't be unloaded."""
+        if now.get("built_in"):
+            return f"{self.title()} is built into the kernel"
+        users = _users(self.world, self.attrs["name"])
+        return f"{self.title()} is in use ({users})" if users else ""
+
+    def create(self, fields: records.Fields) -> list[Action]:
+        """Load the module."""
+        return [load(self.attrs["name"])]
+
+    def remove(self, now: records.Fields) -> list[Action]:
+        """Unload the module."""
+        return [unload(self.attrs["name"])]
+
+    def recorded(self, memory: records.Attrs) -> records.Fields | None:
+        """Return an entry if the module was loaded."""
+        return {} if memory["loaded"] else None
+
+    def remember(self) -> dict[str, Any]:
+        """Record both files, and whether the module is loaded."""
+        return {**super().remember(), "loaded": self.present() is not None}
 
 
 def _require(world: World, name: str) -> None:
@@ -138,34 +151,3 @@ def _users(world: World, name: str) -> str:
             others = fields[3].strip(",-").replace(",", ", ")
             return others or ("" if fields[2] in ("0", "-") else f"{fields[2]} times")
     return ""
-
-
-def remember(node: HostNode, world: World) -> KernelModuleMemory:
-    """Record both files, and whether the module is loaded."""
-    return {
-        "loaded": world.entry("module", key(node.attrs["name"])) is not None,
-        "boot": files.remember(_file(node, BOOT, ""), world),
-        "options": files.remember(_file(node, OPTIONS, ""), world),
-    }
-
-
-def undo(node: HostNode, memory: KernelModuleMemory, world: World) -> ActionSpec:
-    """Restore the files, and unload or load the module."""
-    attrs, name = node.attrs, node.attrs["name"]
-    actions: list[Action] = []
-    left: list[str] = []
-    was: Mapping[str, files.FileMemory] = {"boot": memory["boot"], "options": memory["options"]}
-    for which, file in _files(node).items():
-        spec = files.undo(file, was[which], world)
-        actions, left = [*actions, *spec.actions], [*left, *spec.left]
-    state = world.entry("module", key(name))
-    if attrs.get("absent") or attrs.get("blocked"):
-        if state is None and memory["loaded"]:
-            actions.append(load(name))
-    elif state is not None and state.get("loaded") and not memory["loaded"]:
-        users = _users(world, name)
-        if users:
-            left.append(f"the module {name} is in use ({users}): it stays loaded")
-        else:
-            actions.append(unload(name))
-    return ActionSpec(actions, left=left)

@@ -1,27 +1,17 @@
-"""Settings of the running kernel: their values, the op that sets one, and the undo."""
+"""Settings of the running kernel: their values, the op that sets one, and a setting as an entry of its facet."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from statecfg.remote.graph import undoing
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
+from statecfg.remote.graph.model import Action, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import entries, paths, records
-
-if TYPE_CHECKING:
-    from statecfg.resources.shared import line_edits
-
-    class SysctlMemory(line_edits.LineMemory):
-        """The memory of a `sysctl`. `value` is the running value."""
-
-        value: str | None
-
+from statecfg.resources.shared.entry_texts import EntryWithTexts
 
 SWAPPED = str.maketrans("./", "/.")  # a name with slashes has dots where one with dots has slashes
 INTERFACE = re.compile(r"(net\.[a-z0-9]+\.(?:conf|neigh)\.)")  # an interface's name and a setting follow
@@ -85,40 +75,37 @@ def _missing(world: World, name: str) -> str:
     return f"{paths.nearest(name, known)}; require the kernel_module that brings it, or write running: false"
 
 
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the line of the file and the running value with the wanted value.
+class KernelSetting(EntryWithTexts):
+    """The running value of a setting, and its line for the next boot. An absent node has only no line."""
 
-    :raises CheckError: if the kernel has no such setting
-    """
-    attrs = node.attrs
-    actions = entries.check(_entry(node), nodes, world)
-    if attrs.get("absent") or attrs.get("running") is False:
-        return actions
-    present = world.entry("sysctl", attrs["name"])
-    if present is None:
-        raise CheckError(f"the kernel of this host has no setting {attrs['name']}{_missing(world, attrs['name'])}")
-    if present["value"] != text(attrs["value"]):
-        actions.append(set_value(attrs["name"], text(attrs["value"])))
-    return actions
+    facet, fields, kept_as, single = "sysctl", ("value",), "value", True
 
+    def texts(self) -> Mapping[str, HostNode]:
+        """Return the line of the setting."""
+        return {"": _entry(self.node)}
 
-def remember(node: HostNode, world: World) -> SysctlMemory:
-    """Record the lines of the setting and its running value."""
-    running = node.attrs.get("running") is not False and not node.attrs.get("absent")
-    present = world.entry("sysctl", node.attrs["name"]) if running else None
-    return {**entries.remember(_entry(node), world), "value": present["value"] if present is not None else None}
+    def named(self, field: str) -> str:
+        """Return the words for the running value."""
+        return f"the running {field} of {self.key()}"
 
+    def absent(self) -> bool:
+        """Return False: the kernel keeps the setting."""
+        return False
 
-def undo(node: HostNode, memory: SysctlMemory, world: World) -> ActionSpec:
-    """Restore the former line and the former running value. A running value that others have changed stays."""
-    attrs, was = node.attrs, memory["value"]
-    spec = entries.undo(_entry(node), memory, world)
-    if was is None or attrs.get("absent") or attrs.get("running") is False:
-        return spec
-    present = world.entry("sysctl", attrs["name"])
-    if present is not None:
-        made = {"value": text(attrs["value"])}
-        back, left = undoing.reverted(memory, made, present, lambda field: f"the running {field} of {attrs['name']}")
-        spec.actions += [set_value(attrs["name"], was)] if back else []
-        spec.left += left
-    return spec
+    def wanted(self) -> records.Fields:
+        """Return the running value, if the node sets it."""
+        running = not self.attrs.get("absent") and self.attrs.get("running") is not False
+        return {"value": text(self.attrs["value"])} if running else {}
+
+    def require(self, now: records.Fields | None) -> None:
+        """Check that the kernel has the setting."""
+        if now is None and self.wanted():
+            raise CheckError(f"the kernel of this host has no setting {self.key()}{_missing(self.world, self.key())}")
+
+    def create(self, fields: records.Fields) -> list[Action]:
+        """Return nothing: only the kernel has settings."""
+        return []
+
+    def change(self, now: records.Fields, fields: records.Fields) -> list[Action]:
+        """Change the running value."""
+        return [set_value(self.key(), fields["value"])]

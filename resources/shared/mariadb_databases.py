@@ -70,10 +70,6 @@ class MariadbDatabaseEntry(DatabaseEntry):
         """The database and the socket of its server."""
         return self.attrs["name"], self.attrs["socket"]
 
-    def named(self, field: str) -> str:
-        """Return the words for a default."""
-        return f"{field} of the database {self.attrs['name']}"
-
     def present(self) -> records.Fields | None:
         """Return the database.
 

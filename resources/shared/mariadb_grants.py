@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
@@ -12,6 +12,7 @@ from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import mariadb, mariadb_roles, mariadb_rows, records
 from statecfg.resources.shared.mariadb import account, key, literal, name
 from statecfg.resources.shared.paths import nearest
+from statecfg.resources.shared.privileges import both, items, undone
 
 if TYPE_CHECKING:
     from typing import NotRequired, TypedDict
@@ -148,11 +149,7 @@ def change_privileges(
 def action(attrs: records.Attrs, grant: Mapping[str, list[str]], revoke: Mapping[str, list[str]]) -> Action:
     """Return the action that changes privileges: object → privileges."""
     where = (attrs["user"], attrs["host"], attrs["socket"], object_type(attrs), attrs["database"])
-    return change_privileges(*where, _items(revoke), _items(grant))
-
-
-def _items(privileges: Mapping[str, list[str]]) -> Items:
-    return [[each, words] for each, words in sorted(privileges.items())]
+    return change_privileges(*where, items(revoke), items(grant))
 
 
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
@@ -211,7 +208,7 @@ def _removal(
     unwanted = set(privileges(attrs, server))
     mariadb_roles.refuse_others(attrs, world, unwanted)
     if object_type(attrs) == "global":
-        return {}, _both(held(attrs, world), sorted(unwanted))
+        return {}, both(held(attrs, world), sorted(unwanted))
     grant: dict[str, list[str]] = {}
     revoke: dict[str, list[str]] = {}
     for each, rows in effective(attrs, world).items():
@@ -261,19 +258,13 @@ def _exists(attrs: records.Attrs, world: World) -> bool:
     return world.entry("mariadb", key("user", _user(attrs), attrs["socket"])) is not None
 
 
-def _both(now: Mapping[str, Iterable[str]], wanted: Sequence[str]) -> dict[str, list[str]]:
-    """Return the objects with those of the privileges that they have."""
-    found = {each: [word for word in wanted if word in has] for each, has in now.items()}
-    return {each: words for each, words in found.items() if words}
-
-
 def remember(node: HostNode, world: World) -> PrivilegeMemory:
     """Record which of the privileges the user has already, and the rows that the node may replace."""
     attrs = node.attrs
     server = mariadb.server(world, attrs["socket"])
     if not _exists(attrs, world):
         return {"held": {}}
-    memory: PrivilegeMemory = {"held": _both(held(attrs, world), privileges(attrs, server))}
+    memory: PrivilegeMemory = {"held": both(held(attrs, world), privileges(attrs, server))}
     if object_type(attrs) != "global":
         found = {row_name(attrs, each): rows for each, rows in effective(attrs, world).items()}
         memory["own"] = {name: mariadb_rows.own(rows, name) for name, rows in found.items()}
@@ -287,18 +278,10 @@ def undo(node: HostNode, memory: PrivilegeMemory, world: World) -> ActionSpec:
     server = mariadb.server(world, attrs["socket"])
     if not _exists(attrs, world):
         return ActionSpec()
-    everything, mine = held(attrs, world), privileges(attrs, server)
-    now = _both(everything, mine)
-    lost: dict[str, list[str]] = {}
-    if attrs.get("absent"):
-        lost = {each: [word for word in words if word not in now.get(each, ())] for each, words in was.items()}
-        lost = {each: words for each, words in lost.items() if words}
-    new = {each for each, words in (memory.get("own") or {}).items() if words is None and each in everything}
-    surplus: dict[str, list[str]] = {}
-    for each in new:  # this node has made the row
-        surplus[each] = mariadb_rows.surplus(everything[each], mine, memory["used"][each], bool(attrs.get("absent")))
-    if not attrs.get("absent"):
-        for each in set(now) - new:
-            surplus[each] = [word for word in now[each] if word not in was.get(each, ())]
+    everything, mine, absent = held(attrs, world), privileges(attrs, server), bool(attrs.get("absent"))
+    lost, surplus = undone(was, both(everything, mine), absent)
+    for each, words in (memory.get("own") or {}).items():
+        if words is None and each in everything:  # this node has made the row
+            surplus[each] = mariadb_rows.surplus(everything[each], mine, memory["used"][each], absent)
     surplus = {each: words for each, words in surplus.items() if words}
     return ActionSpec([action(attrs, lost, surplus)] if lost or surplus else [])

@@ -15,7 +15,7 @@ from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import mariadb, records
 from statecfg.resources.shared.mariadb import account, key, literal
 
-WITHOUT_PASSWORD = ([], ["unix_socket"])  # former logins that the undo can restore
+WITHOUT_PASSWORD: tuple[list[str], ...] = ([], ["unix_socket"])  # former logins that the undo can restore
 _TLS = {"none": "NONE", "ssl": "SSL", "x509": "X509"}
 _NEW: records.Fields = {"login": [], "locked": False, "max_connections": 0, "tls": "none"}
 

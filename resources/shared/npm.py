@@ -96,10 +96,7 @@ class NpmPackage(FacetEntry):
     """The version of a package. No facet contains it: the installed package does."""
 
     fields, kept_as, single, whole = ("version",), "version", True, True
-
-    def title(self) -> str:
-        """Return the words for the package."""
-        return f"the npm package {self.key()}"
+    noun = "the npm package"
 
     def stays(self, field: str, now: Any) -> str:
         """Return the message about another version."""

@@ -64,10 +64,6 @@ class PostgresqlDatabaseEntry(DatabaseEntry):
         port = self.attrs["port"]
         return self.attrs["name"], port, postgresql.server(self.world, port)["user"]
 
-    def named(self, field: str) -> str:
-        """Return the words for the owner."""
-        return f"the {field} of the database {self.attrs['name']}"
-
     def present(self) -> records.Fields | None:
         """Return the database.
 
@@ -150,6 +146,7 @@ class PostgresqlExtensionEntry(FacetEntry):
     """The version of an extension, which can't go back, and its schema, which stays."""
 
     facet, fields = "postgresql_extensions", ("version", "schema")
+    noun = "the extension"
 
     def key(self) -> str:
         """Return the key of the extension."""
@@ -160,10 +157,6 @@ class PostgresqlExtensionEntry(FacetEntry):
         """The extension, its database, and the port and the user of the server."""
         attrs = self.attrs
         return attrs["name"], attrs["database"], attrs["port"], postgresql.server(self.world, attrs["port"])["user"]
-
-    def named(self, field: str) -> str:
-        """Return the words for a field."""
-        return f"the {field} of the extension {self.attrs['name']}"
 
     def present(self) -> records.Fields | None:
         """Return the extension; None if the database does not contain it, or does not exist.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
@@ -12,6 +12,7 @@ from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
 from statecfg.resources.shared import postgresql, postgresql_effect, records, sql_answers
 from statecfg.resources.shared.postgresql import key, literal, name
+from statecfg.resources.shared.privileges import both, items, undone, without
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -167,8 +168,8 @@ def change_privileges(
     """
     who = "PUBLIC" if role.lower() == "public" else name(role)
     rows = []
-    for verb, word, items in (("GRANT", "TO", grant), ("REVOKE", "FROM", revoke)):
-        for each, words in items:
+    for verb, word, changed in (("GRANT", "TO", grant), ("REVOKE", "FROM", revoke)):
+        for each, words in changed:
             if kind.startswith(FUTURE):
                 objects = _DEFAULTS[kind[len(FUTURE) :]][1]
                 within = f" IN SCHEMA {name(schema)}" if schema else ""
@@ -185,11 +186,7 @@ def action(attrs: records.Attrs, user: str, grant: Mapping[str, list[str]], revo
     """Return the action that changes privileges: object → privileges."""
     kind = (FUTURE if attrs.get("default_for") is not None else "") + object_type(attrs)
     where = (attrs["role"], attrs["database"], attrs["port"], user, kind, _schema(attrs))
-    return change_privileges(*where, _items(grant), _items(revoke))
-
-
-def _items(privileges: Mapping[str, list[str]]) -> Items:
-    return [[each, words] for each, words in sorted(privileges.items())]
+    return change_privileges(*where, items(grant), items(revoke))
 
 
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
@@ -211,14 +208,13 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         objects = CATALOGS[object_type(attrs)]
         sql = postgresql_effect.query(attrs["role"], objects, rules(attrs, objects[1]))
         postgresql_effect.refuse_elsewhere(node, world, user, wanted, sql)
-        surplus = _both(now, wanted)
+        surplus = both(now, wanted)
         return [action(attrs, user, {}, surplus)] if surplus else []
     for each in named(attrs) or ():
         if each not in now:
             what = object_type(attrs).rstrip("s")
             raise CheckError(f"{what} {each} does not exist in the database {attrs['database']}")
-    missing = {each: [word for word in wanted if word not in has] for each, has in now.items()}
-    missing = {each: words for each, words in missing.items() if words}
+    missing = without(dict.fromkeys(now, wanted), now)
     if not now or (missing and attrs.get("default_for") is not None):
         _require_schema(attrs, world, user)
     return [action(attrs, user, missing, {})] if missing else []
@@ -238,12 +234,6 @@ def _require_schema(attrs: records.Attrs, world: World, user: str) -> None:
         raise CheckError(f"schema {schema} does not exist in the database {attrs['database']}; require what creates it")
 
 
-def _both(now: Mapping[str, Iterable[str]], wanted: Sequence[str]) -> dict[str, list[str]]:
-    """Return the objects with those of the privileges that they have."""
-    found = {each: [word for word in wanted if word in has] for each, has in now.items()}
-    return {each: words for each, words in found.items() if words}
-
-
 def _exists(attrs: records.Attrs, world: World) -> bool:
     database = world.entry("postgresql", key("database", attrs["database"], attrs["port"]))
     role = world.entry("postgresql", key("role", attrs["role"], attrs["port"]))
@@ -254,7 +244,7 @@ def remember(node: HostNode, world: World) -> GrantMemory:
     """Record which of the privileges the role has already."""
     attrs = node.attrs
     user = postgresql.server(world, attrs["port"])["user"]
-    return {"held": _both(held(attrs, world, user), privileges(attrs)) if _exists(attrs, world) else {}}
+    return {"held": both(held(attrs, world, user), privileges(attrs)) if _exists(attrs, world) else {}}
 
 
 def undo(node: HostNode, memory: GrantMemory, world: World) -> ActionSpec:
@@ -264,11 +254,6 @@ def undo(node: HostNode, memory: GrantMemory, world: World) -> ActionSpec:
     if not _exists(attrs, world):
         return ActionSpec()
     held_now = held(attrs, world, user)
-    now = _both(held_now, privileges(attrs))
-    if attrs.get("absent"):
-        lost = {each: [word for word in words if word not in now.get(each, ())] for each, words in was.items()}
-        lost = {each: words for each, words in lost.items() if words and each in held_now}
-        return ActionSpec([action(attrs, user, lost, {})] if lost else [])
-    surplus = {each: [word for word in words if word not in was.get(each, ())] for each, words in now.items()}
-    surplus = {each: words for each, words in surplus.items() if words}
-    return ActionSpec([action(attrs, user, {}, surplus)] if surplus else [])
+    lost, surplus = undone(was, both(held_now, privileges(attrs)), bool(attrs.get("absent")))
+    lost = {each: words for each, words in lost.items() if each in held_now}
+    return ActionSpec([action(attrs, user, lost, surplus)] if lost or surplus else [])

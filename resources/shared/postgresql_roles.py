@@ -105,6 +105,7 @@ class PostgresqlRole(FacetEntry):
     """A role: its flags, its limit of connections and the roles that it is a member of. It has a password, too."""
 
     facet, fields, lists, secret = "postgresql", (*FLAGS, "connection_limit", "member_of"), ("member_of",), "password"
+    noun, words = "the role", {"member_of": "roles"}
 
     def key(self) -> str:
         """Return the key of the role."""
@@ -115,14 +116,6 @@ class PostgresqlRole(FacetEntry):
         """The role, and the port and the user of its server. Raises CheckError if the server does not run."""
         port = self.attrs["port"]
         return self.attrs["name"], port, postgresql.server(self.world, port)["user"]
-
-    def title(self) -> str:
-        """Return the words for the role."""
-        return f"the role {self.attrs['name']}"
-
-    def named(self, field: str) -> str:
-        """Return the words for a field."""
-        return f"the roles of {self.attrs['name']}" if field == "member_of" else super().named(field)
 
     def known(self, field: str, item: str) -> bool:
         """Tell whether a former role still exists."""

@@ -72,10 +72,7 @@ class SelinuxBoolean(FacetEntry):
     """The values of a boolean. A persistent change also changes the running value."""
 
     facet, kept_as, together = "selinux_boolean", "was", True
-
-    def named(self, field: str) -> str:
-        """Return the words for a value."""
-        return f"the {field} value of {self.key()}"
+    words = {"running": "running value", "persistent": "persistent value"}
 
     def ready(self) -> None:
         """Check that the host has semanage, and the policy has the boolean."""

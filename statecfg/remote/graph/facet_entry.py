@@ -23,6 +23,8 @@ class FacetEntry:
 
     :cvar facet: the name of the facet
     :cvar fields: the attributes that are fields of the entry under the same names
+    :cvar noun: what the attribute `name` is the name of, such as "the group", for messages
+    :cvar words: field → the word for it in messages, if it is another one
     :cvar kept_as: the name of the entry in the snapshot
     :cvar whole: whether a new thing that others have changed stays, too; otherwise, undo removes it
     :cvar together: whether a change sets all fields: then the undo restores all of them or none
@@ -35,6 +37,8 @@ class FacetEntry:
 
     facet: ClassVar[str] = ""
     fields: ClassVar[Tuple[str, ...]] = ()
+    noun: ClassVar[str] = ""
+    words: ClassVar[Mapping[str, str]] = {}
     kept_as: ClassVar[str] = "entry"
     whole: ClassVar[bool] = False
     together: ClassVar[bool] = False
@@ -63,12 +67,12 @@ class FacetEntry:
         return str(self.attrs["name"])
 
     def title(self) -> str:
-        """Return the words for the thing in messages, such as "the group app". Without a definition, it is the key."""
-        return self.key()
+        """Return the words for the thing in messages, such as "the group app"; without `noun`, it is the key."""
+        return f"{self.noun} {self.attrs['name']}" if self.noun else self.key()
 
     def named(self, field: str) -> str:
-        """Return the words for a field in messages, such as "the GID of app"."""
-        return f"{field} of {self.title()}"
+        """Return the words for a field in messages, such as "the GID of the group app"."""
+        return f"the {self.words.get(field, field)} of {self.title()}"
 
     def change(self, now: Fields, fields: Fields) -> List[Action]:
         """Return the actions that give an entry these fields.

@@ -86,7 +86,7 @@ def test_a_new_thing_is_removed_whatever_others_changed() -> None:
 
 def test_a_new_thing_that_is_one_whole_stays_if_others_changed_it() -> None:
     assert Applied(Whole, None, size=1).undone() == (None, [])
-    assert Applied(Whole, None, size=1).undone(size=7) == ({"size": 7}, ["size of a is now 7: it stays"])
+    assert Applied(Whole, None, size=1).undone(size=7) == ({"size": 7}, ["the size of a is now 7: it stays"])
 
 
 def test_only_fields_that_the_node_set_go_back() -> None:
@@ -97,21 +97,21 @@ def test_only_fields_that_the_node_set_go_back() -> None:
 
 def test_a_field_that_others_changed_stays_and_another_goes_back() -> None:
     applied = Applied(Thing, {"size": 1, "color": "red"}, size=2, color="blue")
-    assert applied.undone(size=7) == ({"size": 7, "color": "red"}, ["size of a is now 7: it stays"])
+    assert applied.undone(size=7) == ({"size": 7, "color": "red"}, ["the size of a is now 7: it stays"])
 
 
 def test_fields_that_change_together_go_back_together() -> None:
     was = {"size": 1, "color": "red"}
     assert Applied(Together, was, size=2, color="blue").undone() == (was, [])
     applied = Applied(Together, was, size=2, color="blue")
-    assert applied.undone(size=7) == ({"size": 7, "color": "blue"}, ["size of a is now 7: it stays"])
+    assert applied.undone(size=7) == ({"size": 7, "color": "blue"}, ["the size of a is now 7: it stays"])
 
 
 def test_a_removed_thing_comes_back_unless_others_made_another() -> None:
     was = {"size": 1}
     assert Applied(Thing, was, absent=True).undone() == (was, [])
     assert Applied(Thing, was, absent=True).undone(size=7) == ({"size": 7}, [])
-    left = ["size of a is now 7: it stays"]
+    left = ["the size of a is now 7: it stays"]
     assert Applied(Whole, was, absent=True).undone(size=7) == ({"size": 7}, left)
     assert Applied(Thing, None, absent=True).undone() == (None, [])
 
