@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from statecfg.remote.graph import undoing
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
@@ -104,22 +105,28 @@ def remember(node: HostNode, world: World) -> AclMemory:
 
 
 def undo(node: HostNode, memory: AclMemory, world: World) -> ActionSpec:
-    """Give the entries that the node set or removed their former permissions. Others stay as they are now."""
+    """Give the entries that the node set or removed their former permissions, unless others have changed them since."""
     attrs, path = node.attrs, node.attrs["path"]
-    stat, was = world.stat(path), parsed(memory["entries"])
+    stat, was = world.stat(path), _by_account(memory["entries"])
     if stat is None or stat.file_type not in ("file", "directory"):
         return ActionSpec([])
-    ours = {(tag, _shown(world, tag, name)) for tag, name in parsed(attrs.get("entries") or ())}
-    if attrs.get("exact") or attrs.get("absent"):
-        ours.update(was)
-    now, left = present(stat), []
-    after = {key: allowed for key, allowed in now.items() if key not in ours}
-    for tag, name in sorted(ours & set(was)):
-        if name.isdigit() or world.entry(_facet(tag), name) is not None:
-            after[tag, name] = was[tag, name]
-        else:
+    wanted = parsed(attrs.get("entries") or ()).items()
+    made: dict[str, Any] = dict.fromkeys(was) if attrs.get("exact") or attrs.get("absent") else {}
+    made.update(_by_account(texts({(tag, _shown(world, tag, name)): allowed for (tag, name), allowed in wanted})))
+    now = _by_account(texts(present(stat)))
+    back, left = undoing.reverted(was, made, now, lambda who: f"the entry {who} of {path}")
+    for who, allowed in back.items():
+        tag, _, name = who.rpartition(":")
+        if allowed is not None and not name.isdigit() and world.entry(_facet(tag), name) is None:
+            back[who] = None
             left.append(f"{path} does not get the entry of {name} back: {name} no longer exists")
-    return ActionSpec([set_acl(path, texts(after))] if after != now else [], left=left)
+    after = sorted(f"{who}:{allowed}" for who, allowed in {**now, **back}.items() if allowed is not None)
+    return ActionSpec([set_acl(path, after)] if after != texts(present(stat)) else [], left=left)
+
+
+def _by_account(entries: Iterable[str]) -> dict[str, str]:
+    """Return the permissions by account, such as ``default:user:deploy`` → ``r-x``."""
+    return {who: allowed for who, _, allowed in (text.rpartition(":") for text in entries)}
 
 
 def _facet(tag: str) -> str:

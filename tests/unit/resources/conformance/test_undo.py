@@ -17,6 +17,7 @@ from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.machine.changes import with_digests
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.run.planning import normalised
+from statecfg.resources.shared import acls
 from tests.unit.resources.conformance.types import STATE_DIR, TYPES, Case, Example, examples, prepared, settles
 
 Key = tuple[str, str, str]
@@ -32,6 +33,7 @@ def state_of(machine: MemoryMachine) -> State:
             continue
         fields = {"kind": stat.file_type, "mode": stat.mode, "owner": stat.owner, "group": stat.group}
         fields.update({"target": stat.target} if stat.file_type == "symlink" else {})
+        fields.update({"acl": acls.texts(acls.present(stat))} if stat.acl else {})
         if stat.file_type == "file" and entry.blob is not None:
             fields["content"] = _text(entry.blob)
         found.update({("path", path, field): value for field, value in fields.items()})
@@ -96,6 +98,12 @@ def changed(machine: MemoryMachine, key: Key, was: Any, value: Any) -> Any:
     if field == "mode":
         machine.chmod(thing, value ^ 0o101)
         return value ^ 0o101
+    if field == "acl":
+        own = [row for row in value if row not in (was or ())]
+        others = [row.rpartition(":")[0] + (":--x" if row.endswith(":rwx") else ":rwx") for row in own]
+        rest = [row for row in value if row in (was or ())]
+        assert acls.set_acl(thing, rest + others).perform(machine)["status"] == "ok"
+        return others or None
     if field == "target":
         machine.symlink(thing, value + "-by-hand")
         return value + "-by-hand"
@@ -118,8 +126,10 @@ def by_hand(row: str) -> str:
 
 def present(state: State, key: Key, value: Any) -> bool:
     """Tell whether a change of somebody is still there."""
-    if key[2] == "content" and key[0] == "path":
-        return all(row in state.get(key, "").split("\n") for row in value)
+    if key[2] in ("content", "acl") and key[0] == "path":
+        rows = state.get(key) or ""
+        rows = rows.split("\n") if isinstance(rows, str) else rows
+        return all(row in rows for row in value)
     return bool(state.get(key) == value)
 
 
@@ -141,7 +151,7 @@ UNSEEN = {
     **RECORDED,
     **dict.fromkeys(
         (
-            "acl", "ca_certificate", "container_image", "filesystem", "git_checkout", "hard_link", "postgresql_user",
+            "ca_certificate", "container_image", "filesystem", "git_checkout", "hard_link", "postgresql_user",
             "python_venv", "remove", "tls_certificate",
         ),
         "what its cases change has no text or number for a change by hand",
