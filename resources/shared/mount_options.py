@@ -44,6 +44,14 @@ def changed(present: Sequence[str], different: Sequence[str]) -> list[str]:
     return [option for option in present if option.partition("=")[0] not in lifted] + list(different)
 
 
+def added(present: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Return the options that others have added: the kernel itself only adds `relatime`.
+
+    :param known: the former and the declared options
+    """
+    return [option for option in present if option in ONLY_DECLARED and option not in {*expanded(known), "relatime"}]
+
+
 def same_type(declared: str, present: str, options: Sequence[str]) -> bool:
     """Return whether a mounted type of file system is the declared one, which the kernel may call otherwise."""
     if declared in ("auto", present) or is_bind(options):

@@ -233,11 +233,13 @@ def _restore_options(
     spec: ActionSpec, attrs: records.Attrs, path: str, present: records.Fields, former: list[str]
 ) -> None:
     """Add what restores the former options of a mount, unless others have changed them since."""
-    options, fstype = attrs.get("mount_options") or (), present["fstype"]
-    if not mount_options.differences(former, present["options"], fstype):
+    options, fstype, shown = attrs.get("mount_options") or (), present["fstype"], present["options"]
+    different = mount_options.differences(former, shown, fstype)
+    if not different:
         return
-    if mount_options.differences(options, present["options"], fstype):
-        spec.left.append(f"{path} is now mounted with {','.join(present['options'])}: it stays")
+    if mount_options.differences(options, shown, fstype) or mount_options.added(shown, [*former, *options]):
+        spec.left.append(f"{path} is now mounted with {','.join(shown)}: it stays")
         return
     flags = mount_options.settable(former, fstype)
-    spec.actions.append(remount(path, former, ["bind", *flags] if mount_options.is_bind(options) else flags))
+    after = mount_options.changed(shown, different)
+    spec.actions.append(remount(path, after, ["bind", *flags] if mount_options.is_bind(options) else flags))

@@ -1,4 +1,4 @@
-"""SELinux and LVM, which the test machine can't run, from recorded outputs: their facets and their undo."""
+"""SELinux, LVM and mounts, which the test machine can't run: their facets from recorded outputs, and their undo."""
 
 from __future__ import annotations
 
@@ -289,3 +289,14 @@ def test_a_group_with_a_volume_that_the_plan_does_not_name_stays() -> None:
         result = lvm_groups.remove_group("vgtest", volumes, []).perform(machine)
         assert refused in result.get("reason", "")
         assert (machine.entry("lvm_group", "vgtest") is None) is not bool(refused)
+
+
+def test_undo_of_a_mount_keeps_an_option_that_others_added() -> None:
+    line = "tmpfs /srv/a tmpfs defaults 0 0\n"
+    now = {"source": "tmpfs", "fstype": "tmpfs", "options": ["rw", "relatime", "size=1024k"]}
+    machine = MemoryMachine({"/etc/fstab": line, "/srv/a": None}, {"mount": {"/srv/a": now}})
+    node = {"mount": "/srv/a", "source": "tmpfs", "fstype": "tmpfs", "mount_options": ["size=2m"]}
+    others = {"mount": {"/srv/a": {"options": ["rw", "noatime", "size=2m"]}}}
+    undone = Undone(machine, node, lambda machine: machine.affect(others))
+    assert undone.left == ["/srv/a is now mounted with rw,noatime,size=2m: it stays"]
+    assert undone.ops == ["restore_lines"]
