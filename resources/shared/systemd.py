@@ -8,138 +8,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import CheckError, HostNode, Unknown, required
-from statecfg.remote.graph.nodetype import FACETS, facet
+from statecfg.remote.graph.nodetype import FACETS
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import records, unit_health
+from statecfg.resources.shared import unit_health, unit_list
+from statecfg.resources.shared.unit_managers import DIRECTORIES as DIRECTORIES
+from statecfg.resources.shared.unit_managers import RUNNING as RUNNING
+from statecfg.resources.shared.unit_managers import scripts as scripts
 from statecfg.resources.shared.unit_states import OPENRC as OPENRC
 from statecfg.resources.shared.unit_states import TIMEOUT as TIMEOUT
 from statecfg.resources.shared.unit_states import ServiceState as ServiceState
 
 UP = unit_health.UP
-RUNNING = "/run/systemd/system"  # exists if and only if systemd is process 1: sd_booted(3)
-DIRECTORIES = tuple(root + "/systemd/system" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 SUFFIXES = ("service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice", "scope", "device")
-_PROPERTIES = (
-    "--property=Id,Names,LoadState,ActiveState,SubState,UnitFileState,NeedDaemonReload,RefuseManualStop,Triggers"
-)
-
-
-def scripts(world: World) -> Any:
-    """Return the module for services without systemd: `init_scripts`. On a host with systemd, return None."""
-    if world.apparent(RUNNING) is not None or not any(map(world.apparent, (OPENRC, "/etc/init.d"))):
-        return None
-    from statecfg.resources.shared import init_scripts
-
-    return init_scripts
-
-
-@facet("units")
-def units(host: World) -> dict[str, records.Fields]:
-    """Load the units: name → `active`, `enabled`, or only `alias`.
-
-    Some units also have `reload` (systemd has not read its changed file), `refuses` (systemd refuses to stop it by
-    hand), `starts` (the services of a socket) or `sockets` (the sockets, timers and paths that start it). For an init
-    script of System V, `enabled` tells whether it has links, as for other units.
-
-    :raises CheckError: if no known program starts the host's services, or systemd does not answer
-    """
-    if scripts(host):
-        found: dict[str, records.Fields] = scripts(host).units(host)
-        return found
-    if host.stat(RUNNING) is None:
-        raise CheckError("this host runs neither systemd nor OpenRC, and has no init scripts")
-    loaded: dict[str, records.Fields] = {}
-    starters: dict[str, list[str]] = {}
-    for line in _ask(host, ["systemctl", "list-unit-files", "--no-legend", "--no-pager", "--plain"]).splitlines():
-        name, state = [*line.split(), "", ""][:2]
-        loaded[name] = {"active": "inactive", "enabled": state}
-    for block in _ask(host, ["systemctl", "show", "--no-pager", _PROPERTIES, "*"]).split("\n\n"):
-        properties = dict(line.partition("=")[::2] for line in block.splitlines())
-        if properties.get("LoadState", "not-found") == "not-found" or properties["Id"].endswith((".device", ".scope")):
-            continue
-        for started in properties.get("Triggers", "").split():  # it is not listed itself if it has never run
-            starters.setdefault(started, []).append(properties["Id"])
-        loaded[properties["Id"]] = _entry(properties)
-        for alias in properties.get("Names", "").split():
-            if alias != properties["Id"]:
-                loaded[alias] = {"alias": properties["Id"]}
-    _follow_links(host, loaded)
-    for name, units in starters.items():
-        if name in loaded and "alias" not in loaded[name]:
-            loaded[name] = {**loaded[name], "sockets": sorted(units)}
-    for name in _instances(host):
-        loaded.setdefault(name, {"active": "inactive", "enabled": "enabled"})
-    _add_init_scripts(host, loaded)
-    return loaded
-
-
-def _entry(properties: dict[str, str]) -> records.Fields:
-    """Return the fields of a unit from its properties."""
-    # A service that ends and is restarted again and again is not running.
-    active = "failed" if properties["SubState"] == "auto-restart" else properties["ActiveState"]
-    entry: dict[str, Any] = {"active": active, "enabled": properties.get("UnitFileState", "")}
-    if properties.get("NeedDaemonReload") == "yes":
-        entry["reload"] = True
-    if properties.get("RefuseManualStop") == "yes":
-        entry["refuses"] = True
-    if properties["Id"].endswith(".socket") and properties.get("Triggers"):
-        entry["starts"] = properties["Triggers"].split()
-    return entry
-
-
-def _follow_links(host: World, loaded: dict[str, records.Fields]) -> None:
-    """Replace names that are links by aliases of their units, and drop links whose unit is gone."""
-    for name in [name for name, entry in loaded.items() if entry.get("enabled") in ("alias", "bad")]:
-        target = _target(host, name)
-        if loaded[name]["enabled"] == "bad" and target and not _has_file(host, target):
-            del loaded[name]  # a link whose unit is gone
-        elif target and loaded[name]["enabled"] == "alias":
-            loaded[name] = {"alias": target}
-
-
-def _add_init_scripts(host: World, loaded: dict[str, records.Fields]) -> None:
-    """Replace the state of units that systemd has generated from init scripts: their links decide."""
-    generated = [name for name, entry in loaded.items() if entry.get("enabled") == "generated"]
-    names = [name for name in generated if host.stat(f"/run/systemd/generator.late/{name}") and _script(host, name)]
-    if names:
-        from statecfg.resources.shared import init_scripts
-
-        levels = init_scripts.linked(host)
-        for name in names:
-            word = "enabled" if name[: -len(".service")] in levels else "disabled"
-            loaded[name] = {**loaded[name], "enabled": word}
-
-
-def _script(world: World, unit: str) -> bool:
-    """Return whether an init script of System V has the name of the unit."""
-    return unit.endswith(".service") and world.apparent("/etc/init.d/" + unit[: -len(".service")]) is not None
-
-
-def _ask(host: World, argv: Sequence[str]) -> str:
-    probe = host.probe(argv)
-    if probe.status != 0:
-        errors = probe.errors.decode("utf-8", "replace").strip()
-        raise CheckError(f"systemd does not answer: {' '.join(argv[:2])}: {errors}")
-    return probe.text
-
-
-def _target(host: World, name: str) -> str:
-    for directory in DIRECTORIES:
-        stat = host.stat(posixpath.join(directory, name))
-        if stat is not None:
-            return posixpath.basename(stat.target)
-    return ""
-
-
-def _instances(host: World) -> list[str]:
-    """Return the enabled instances of templates. systemd itself lists only the loaded instances."""
-    names: list[str] = []
-    for directory in host.listdir(DIRECTORIES[0]) if host.stat(DIRECTORIES[0]) is not None else ():
-        if directory.endswith((".wants", ".requires")):
-            names.extend(name for name in host.listdir(posixpath.join(DIRECTORIES[0], directory)) if "@" in name)
-    return [name for name in names if not name.startswith("@") and "@." not in name]
 
 
 def unit_name(name: str) -> str:
@@ -172,7 +54,7 @@ def find(world: World, name: str) -> ServiceState | None:
         template = world.entry("units", name.partition("@")[0] + "@." + name.rpartition(".")[2])
         if template is not None:
             return ServiceState(name, "inactive", "static" if template.get("enabled") == "static" else "disabled")
-    if _has_file(world, file_of(name)) or _script(world, name):
+    if unit_list.has_file(world, file_of(name)) or unit_list.has_script(world, name):
         return ServiceState(name, "inactive", "disabled", reload=True)
     own = _with_alias(world, name)
     return find(world, own) if own else None
@@ -191,13 +73,6 @@ def _with_alias(world: World, alias: str) -> str:
                 if line.startswith("Alias=") and alias in line[len("Alias=") :].split():
                     return name
     return ""
-
-
-def _has_file(world: World, name: str) -> bool:
-    """Return whether there is a file of this name that systemd reads. A link to a missing file is none."""
-    stats = [world.apparent(posixpath.join(directory, name)) for directory in DIRECTORIES]
-    targets = (stat.target for stat in stats if stat is not None)
-    return any(not target.startswith("/") or world.apparent(target) is not None for target in targets)
 
 
 def file_of(name: str) -> str:
