@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Unpack
 
-from statecfg import Action, Attrs, HostNode, Name, NodeOptions, Pause, World, node_type
-from statecfg.resources.shared import drop_in_texts, systemd, unit_health, unit_steps
+from statecfg import Action, Attrs, HostNode, Name, NodeOptions, Pause, UserName, World, node_type
+from statecfg.resources.shared import drop_in_texts, paths, systemd, unit_health, unit_managers, unit_steps
 
 UNITS = "/etc/systemd/system/"
 TARGETS = ("multi-user", "graphical", "network-online", "timers", "sockets")
+USER_TARGETS = ("default", "graphical-session", "timers", "sockets")
 
 
 @node_type
@@ -19,6 +20,7 @@ def service(
     running: bool | None = None,
     enabled: bool | None = None,
     masked: bool | None = None,
+    user: UserName | None = None,
     on_change: Literal["restart", "reload"] = "restart",
     stable_for: Pause = 3.0,
     **options: Unpack[NodeOptions],
@@ -45,6 +47,10 @@ def service(
         as from a quadlet, can't be enabled or disabled
     :param masked: only with systemd: true prevents every start of the unit, false allows it again; if a package
         provides the name as an alias, such as `ctrl-alt-del.target`, only the alias is masked
+    :param user: the unit belongs to this user: the user's own systemd runs it, from ``~/.config/systemd/user`` or
+        ``/usr/lib/systemd/user``. If it must run, the user must linger (``linger: true`` of `user`) or be logged in.
+        Without lingering, an enabled unit starts when the user logs in. Nodes for units of the same name need different
+        names: set `provides`
     :param on_change: what to do when a node in `restart_on` changes: ``restart``, or ``reload`` (a unit that cannot
         reload is restarted)
     :param stable_for: seconds that the unit must keep running after its start. statecfg checks this at the end of the
@@ -68,23 +74,25 @@ service.manners = ("on_change", "stable_for")
 
 @service.identity
 def identity(attrs: Attrs) -> list[str]:
-    """Identify the unit by its full name."""
-    return ["unit:" + systemd.unit_name(attrs["name"])]
+    """Identify the unit by its full name, with its user."""
+    return ["unit:" + systemd.full_name(attrs)]
 
 
 @service.owns
 def owns(attrs: Attrs) -> list[str]:
     """Own the links that systemctl makes: those of common targets, and the mask."""
-    unit = systemd.unit_name(attrs["name"])
-    targets = TARGETS if attrs.get("enabled") else ()
-    found = [f"part:path:{UNITS}{target}.target.wants/{unit}" for target in targets]
-    return [*found, f"part:path:{UNITS}{unit}"] if attrs.get("masked") else found
+    unit, user = systemd.unit_name(attrs["name"]), attrs.get("user")
+    place = unit_managers.usual_place(user) if user else UNITS
+    targets = (USER_TARGETS if user else TARGETS) if attrs.get("enabled") else ()
+    found = [f"part:path:{place}{target}.target.wants/{unit}" for target in targets]
+    return [*found, f"part:path:{place}{unit}"] if attrs.get("masked") else found
 
 
 @service.needs
 def needs(attrs: Attrs) -> list[str]:
-    """Need the unit, which a package or a file provides."""
-    return ["unit:" + systemd.unit_name(attrs["name"])]
+    """Need the unit, which a package or a file provides, and its user."""
+    user = attrs.get("user")
+    return ["unit:" + systemd.full_name(attrs), *([f"user:{user}"] if user else [])]
 
 
 @service.validate
@@ -103,8 +111,9 @@ def check(
     node: HostNode, nodes: Mapping[str, HostNode], actions: list[Mapping[str, Any]], world: World
 ) -> list[Action]:
     """Compare the state of the unit with the wanted one."""
-    name = systemd.unit_name(node.attrs["name"])
-    systemd.require_file(name, node, nodes)
+    name = systemd.full_name(node.attrs)
+    paths.account(world, "users", node.attrs.get("user"), node, nodes)
+    systemd.require_file(world, name, node, nodes)
     reload = not world.acted and systemd.file_changes(world, name, node, nodes, actions)
     return unit_steps.check(world, name, node.attrs, reload, nodes)
 
@@ -112,7 +121,7 @@ def check(
 @service.on_removal
 def on_removal(node: HostNode, near: Mapping[str, HostNode], world: World) -> list[Action]:
     """Restart or reload a unit that stays when a node in its `restart_on` is removed."""
-    return unit_steps.after_removal(world, systemd.unit_name(node.attrs["name"]), node.attrs, near.values())
+    return unit_steps.after_removal(world, systemd.full_name(node.attrs), node.attrs, near.values())
 
 
 @service.lasting
@@ -127,7 +136,7 @@ def lasting(node: HostNode, done: Sequence[Mapping[str, Any]]) -> Any:
     seconds, wanted = node.attrs.get("stable_for"), bool(node.attrs.get("running"))
 
     def died(world: World, since: float) -> str:
-        health = systemd.scripts(world) or unit_health
+        health = unit_health if node.attrs.get("user") else systemd.scripts(world) or unit_health
         return next(filter(None, (health.died(world, unit, since, wanted) for unit in started)), "")
 
     return 3.0 if seconds is None else seconds, died

@@ -19,7 +19,7 @@ from statecfg import (
     World,
     node_type,
 )
-from statecfg.resources.shared import user_undo, users
+from statecfg.resources.shared import lingering, user_undo, users
 from statecfg.resources.shared.paths import account, refuse_with_absent
 
 SHORTEST = 4  # characters of a hash; a shorter one ("!", "*") means no password and is not secret
@@ -39,6 +39,7 @@ def user(
     create_home: bool | None = None,
     system: bool = False,
     password_hash: Line | None = None,
+    linger: bool | None = None,
     absent: bool = False,
     remove_home: bool = False,
     **options: Unpack[NodeOptions],
@@ -61,6 +62,8 @@ def user(
     :param system: a new user gets a UID from the system range and no home directory
     :param password_hash: the password, hashed by crypt(3); with ``"!"``, no password is valid. statecfg passes it to
         the host's own tool through standard input, never as an argument
+    :param linger: true: systemd runs the user's units from boot on, also while the user is not logged in. A `service`
+        with `user` that must run needs this. false: only while the user is logged in
     :param absent: the user must not exist
     :param remove_home: remove the home directory together with the user; if the home directory existed before the user,
         only with `absent`
@@ -138,7 +141,8 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> Action
     if entry is not None and attrs.get("uid") not in (None, entry["uid"]):
         text = "files outside of %s that belong to UID %d keep this number; to find them: find / -xdev -uid %d"
         left.append(text % (entry["home"], entry["uid"], entry["uid"]))
-    return ActionSpec(actions + users.password_actions(world, name, attrs.get("password_hash")), left=left)
+    actions += users.password_actions(world, name, attrs.get("password_hash"))
+    return ActionSpec(actions + lingering.changes(world, name, attrs.get("linger")), left=left)
 
 
 user.implemented_by(user_undo)

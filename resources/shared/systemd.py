@@ -12,16 +12,22 @@ from statecfg.remote.graph.nodetype import FACETS
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import unit_health, unit_list
+from statecfg.resources.shared import records, unit_health, unit_list, unit_managers
+from statecfg.resources.shared.unit_list import scripts as scripts
 from statecfg.resources.shared.unit_managers import DIRECTORIES as DIRECTORIES
 from statecfg.resources.shared.unit_managers import RUNNING as RUNNING
-from statecfg.resources.shared.unit_managers import scripts as scripts
 from statecfg.resources.shared.unit_states import OPENRC as OPENRC
 from statecfg.resources.shared.unit_states import TIMEOUT as TIMEOUT
 from statecfg.resources.shared.unit_states import ServiceState as ServiceState
 
 UP = unit_health.UP
 SUFFIXES = ("service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice", "scope", "device")
+RELOAD = "daemon-reload"
+
+
+def full_name(attrs: records.Attrs) -> str:
+    """Return the full name of the unit of a node, with its user."""
+    return unit_managers.joined(attrs.get("user"), unit_name(attrs["name"]))
 
 
 def unit_name(name: str) -> str:
@@ -32,57 +38,66 @@ def unit_name(name: str) -> str:
 def find(world: World, name: str) -> ServiceState | None:
     """Return the state of a unit, or None if it does not exist.
 
-    :param name: its name or an alias
+    :param name: its name or an alias, with its user (see `unit_managers`)
 
     :raises Unknown: if a required node may still create the unit
     """
-    if scripts(world):
+    user, unit = unit_managers.split(name)
+    if scripts(world) and not user:
         service: ServiceState | None = scripts(world).find(world, name)
         return service
-    asked_name, entry = name, world.entry("units", name)
+    facet = unit_list.facet_of(user)
+    asked, entry = unit, world.entry(facet, unit)
     for _ in range(8):
         if entry is None or "alias" not in entry:
             break
-        name = entry["alias"]
-        entry = world.entry("units", name)
+        unit = entry["alias"]
+        entry = world.entry(facet, unit)
+    name = unit_managers.joined(user, unit)
     if entry is not None:
-        alone = name != asked_name and world.apparent(posixpath.join(DIRECTORIES[0], asked_name)) is None
-        lists = {field: entry.get(field) or () for field in ("starts", "sockets")}
-        alias = asked_name if alone else entry.get("alias")
+        own_file = posixpath.join(unit_managers.directories(world, user)[0], asked)
+        alone = unit != asked and unit_managers.look(world, own_file) is None
+        lists = {
+            field: [unit_managers.joined(user, each) for each in entry.get(field) or ()]
+            for field in ("starts", "sockets")
+        }
+        alias = unit_managers.joined(user, asked) if alone else entry.get("alias")
         return ServiceState(name, entry.get("active"), entry.get("enabled"), alias, bool(entry.get("reload")), **lists)
-    if "@" in name:
-        template = world.entry("units", name.partition("@")[0] + "@." + name.rpartition(".")[2])
+    if "@" in unit:
+        template = world.entry(facet, file_of(unit))
         if template is not None:
             return ServiceState(name, "inactive", "static" if template.get("enabled") == "static" else "disabled")
-    if unit_list.has_file(world, file_of(name)) or unit_list.has_script(world, name):
-        return ServiceState(name, "inactive", "disabled", reload=True)
-    own = _with_alias(world, name)
-    return find(world, own) if own else None
+    if unit_list.has_file(world, file_of(name)) or (not user and unit_list.has_script(world, name)):
+        return ServiceState(name, "inactive", "disabled", reload=unit_managers.will_run(world, user))
+    other = _with_alias(world, name)
+    return find(world, other) if other else None
 
 
 def _with_alias(world: World, alias: str) -> str:
     """Return the unit whose file gives it this alias, which does not exist while the unit is disabled; "" if none."""
+    user, alias = unit_managers.split(alias)
     suffix = alias[alias.rfind(".") :]
-    for directory in DIRECTORIES[:-1]:  # the last one is a link to the one before it
-        stat = world.apparent(directory)
-        for name in world.listdir(directory) if stat is not None and stat.file_type == "directory" else ():
-            file = world.apparent(posixpath.join(directory, name)) if name.endswith(suffix) else None
-            if file is None or file.file_type != "file" or world.entry("units", name) is None:
+    for directory in unit_managers.directories(world, user)[: None if user else -1]:  # /lib is a link to /usr/lib
+        for name in unit_managers.names(world, directory):
+            path = posixpath.join(directory, name)
+            file = unit_managers.look(world, path) if name.endswith(suffix) else None
+            if file is None or file.file_type != "file" or world.entry(unit_list.facet_of(user), name) is None:
                 continue
-            for line in world.read(posixpath.join(directory, name)).decode("utf-8", "replace").splitlines():
+            for line in unit_managers.text(world, path).splitlines():
                 if line.startswith("Alias=") and alias in line[len("Alias=") :].split():
-                    return name
+                    return unit_managers.joined(user, name)
     return ""
 
 
 def file_of(name: str) -> str:
     """Return the name of a unit's file. For an instance, this is the file of its template."""
-    return name.partition("@")[0] + "@." + name.rpartition(".")[2] if "@" in name else name
+    user, unit = unit_managers.split(name)
+    return unit_managers.joined(user, f"{unit.partition('@')[0]}@.{unit.rpartition('.')[2]}") if "@" in unit else name
 
 
 def is_removed(world: World, unit: str) -> bool:
     """Return whether the plan removes the package that owns a unit's file."""
-    if "packages" not in FACETS:  # no node of this run manages packages
+    if "packages" not in FACETS or "/" in unit:  # no node of this run manages packages, or it is a unit of a user
         return False
     owners = (world.entry("unit_packages", file_of(unit)) or {}).get("packages", ())
     return any((world.entry("asked", name) or {}).get("gone") for name in owners)
@@ -107,14 +122,16 @@ def _up(world: World, name: str) -> bool:
     return state is not None and state.up
 
 
-def file_is_removed(unit: str, removed: Iterable[HostNode]) -> bool:
+def file_is_removed(world: World, unit: str, removed: Iterable[HostNode]) -> bool:
     """Return whether one of these removed nodes managed the unit's file or one of its drop-ins."""
-    return any(_of_unit(unit, node.attrs.get("path")) for node in removed)
+    return any(_of_unit(world, unit, node.attrs.get("path")) for node in removed)
 
 
-def _of_unit(unit: str, path: Any) -> bool:
-    files = {posixpath.join(directory, file_of(unit)) for directory in DIRECTORIES}
-    files.add("/etc/init.d/" + unit.rpartition(".")[0])
+def _of_unit(world: World, name: str, path: Any) -> bool:
+    user, unit = unit_managers.split(name)
+    files = {posixpath.join(directory, file_of(unit)) for directory in unit_managers.directories(world, user)}
+    if not user:
+        files.add("/etc/init.d/" + unit.rpartition(".")[0])
     return isinstance(path, str) and (path in files or path.startswith(tuple(one + ".d/" for one in files)))
 
 
@@ -122,35 +139,40 @@ def file_changes(
     world: World, unit: str, node: HostNode, nodes: Mapping[str, HostNode], actions: Sequence[Mapping[str, Any]]
 ) -> bool:
     """Return whether a required or removed node changes the unit's file or one of its drop-ins in this run."""
-    if scripts(world):
+    user = unit_managers.split(unit)[0]
+    if not unit_managers.will_run(world, user) if user else scripts(world):
         return False
     # Nodes of the type systemd_unit make systemd read their files themselves.
     others = (name for name in required(node, nodes) if nodes[name].type != "systemd_unit")
-    own = (name for name in others if _of_unit(unit, nodes[name].attrs.get("path")))
+    own = (name for name in others if _of_unit(world, unit, nodes[name].attrs.get("path")))
     if any(layer.get(name) for name in own for layer in actions):
         return True
     try:
         removed = set(world.triggered_by).difference(node.triggers).intersection(world.removed)
     except Unknown:
         return False
-    return file_is_removed(unit, (world.removed[name] for name in removed))
+    return file_is_removed(world, unit, (world.removed[name] for name in removed))
 
 
-def require_file(unit: str, node: HostNode, nodes: Mapping[str, HostNode]) -> None:
+def require_file(world: World, name: str, node: HostNode, nodes: Mapping[str, HostNode]) -> None:
     """Check that the node requires the node that creates the unit's file. Otherwise their order would be accidental.
 
     :raises CheckError: if it does not
     """
+    user, unit = unit_managers.split(name)
     file = file_of(unit)
-    makers = ["file:" + posixpath.join(directory, file) for directory in DIRECTORIES]
-    makers.append("file:/etc/init.d/" + file.rpartition(".")[0])
-    makers += ["systemd_unit:" + name for name in (file, file[: -len(".service")]) if unit_name(name) == file]
-    for name in makers:
-        maker = nodes.get(name)
+    makers = ["file:" + posixpath.join(directory, file) for directory in unit_managers.directories(world, user)]
+    makers += [] if user else ["file:/etc/init.d/" + file.rpartition(".")[0]]
+    makers += ["systemd_unit:" + each for each in (file, file[: -len(".service")]) if unit_name(each) == file]
+    for each in makers:
+        maker = nodes.get(each)
         if maker is None or maker.attrs.get("absent") or maker.attrs.get("drop_in"):
             continue
-        if name not in required(node, nodes):
-            raise CheckError(f"{name} creates the unit {unit}: add it to requires, or to restart_on")
+        if maker.type == "systemd_unit" and (maker.attrs.get("user") or "") != user:
+            continue
+        if each not in required(node, nodes):
+            what = unit_managers.called(name)
+            raise CheckError(f"{each} creates the unit {what}: add it to requires, or to restart_on")
 
 
 def own_name(world: World, unit: str) -> str:
@@ -168,19 +190,30 @@ def change(machine: Machine, verb: str, unit: str, also: Sequence[str] = (), **f
     :param also: units that start at boot, or don't, together with this one
     :param fields: what differs after it, for the plan
     """
-    if scripts(machine):
+    if scripts(machine) and "/" not in unit:
         result: Result = scripts(machine).change(machine, verb, unit, fields)
         return result
     after = {"enabled": "enabled" if verb == "enable" else "disabled"}
-    effect = {"units": {unit: fields, **dict.fromkeys(also, after)}}
-    return machine.run(["systemctl", *verb.split(), "--", unit], effect, timeout=TIMEOUT)
+    return tell(machine, verb, unit, {unit: fields, **dict.fromkeys(also, after)})
+
+
+def tell(machine: Machine, verb: str, unit: str, after: Mapping[str, Any]) -> Result:
+    """Run a command of systemctl about a unit.
+
+    :param verb: with its options
+    :param after: unit → the fields that differ after it, None for a unit that is gone then
+    """
+    user, name = unit_managers.split(unit)
+    argv, options = unit_managers.call(machine, user, [*verb.split(), *([] if verb == RELOAD else ["--", name])])
+    fields = {unit_managers.split(each)[1]: value for each, value in after.items()}
+    return machine.run(argv, {unit_list.facet_of(user): fields} if fields else {}, timeout=TIMEOUT, **options)
 
 
 def _start(machine: Machine, verb: str, unit: str) -> Result:
     """Start a unit; if that fails, add what systemd knows about it to the error."""
     began = time.monotonic()
     result = change(machine, verb, unit, active="active")
-    if result["status"] == "error" and not scripts(machine):
+    if result["status"] == "error" and not (scripts(machine) and "/" not in unit):
         needs = unit_health.failed_needs(machine, unit) if "dependency job" in result["reason"] else []
         accounts = [unit_health.account(machine, name, began) for name in (unit, *needs)]
         result = error("\n".join([result["reason"], *accounts]), result.get("log"))
@@ -190,7 +223,7 @@ def _start(machine: Machine, verb: str, unit: str) -> Result:
 @op(mutex="systemd")
 def daemon_reload(machine: Machine, unit: str) -> Result:
     """Make systemd read the unit files again."""
-    return machine.run(["systemctl", "daemon-reload"], {"units": {unit: {"reload": None}}}, timeout=TIMEOUT)
+    return tell(machine, RELOAD, unit, {unit: {"reload": None}})
 
 
 @op
@@ -229,14 +262,14 @@ def unmask(machine: Machine, unit: str, enabled: str = "disabled") -> Result:
 @op(name="unmask")
 def unmask_alias(machine: Machine, unit: str, target: str) -> Result:
     """Unmask a name that is an alias of the unit `target`."""
-    effect = {"units": {unit: {"alias": target, "enabled": None, "active": None}}}
-    return machine.run(["systemctl", "unmask", "--", unit], effect, timeout=TIMEOUT)
+    after = {"alias": unit_managers.split(target)[1], "enabled": None, "active": None}
+    return tell(machine, "unmask", unit, {unit: after})
 
 
 @op(name="unmask")
 def unmask_nothing(machine: Machine, unit: str) -> Result:
     """Unmask a name that has no unit."""
-    return machine.run(["systemctl", "unmask", "--", unit], {"units": {unit: None}}, timeout=TIMEOUT)
+    return tell(machine, "unmask", unit, {unit: None})
 
 
 @op
@@ -263,9 +296,9 @@ def reload(machine: Machine, unit: str) -> Result:
     return _start(machine, "reload-or-restart", unit)
 
 
-def known_names(world: World) -> list[str]:
-    """Return the names of the existing units, or an empty list if they are unknown."""
+def known_names(world: World, user: str) -> list[str]:
+    """Return the names of the existing units of a user, or of the host, or an empty list if they are unknown."""
     try:
-        return list(world.facet("units"))
+        return list(world.facet(unit_list.facet_of(user)))
     except Unknown:
         return []

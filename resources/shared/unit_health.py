@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 from statecfg.remote.machine.world import World
+from statecfg.resources.shared import unit_managers, unit_states
 
-UP = ("active", "reloading", "activating", "refreshing")
+UP = unit_states.UP
 LINES = 10  # lines of the journal that are shown
-LONGEST_START = 300.0  # seconds for an action
 LONGEST = 1000  # characters; a longer line is not shown
 _ASKED = (
     "Id,ActiveState,SubState,Result,ExecMainStatus,NRestarts,ActiveEnterTimestampMonotonic,"
@@ -19,8 +19,13 @@ _NEEDS = "Requires,Requisite,BindsTo"
 
 def unit_properties(world: World, unit: str) -> dict[str, str]:
     """Return the present properties of a unit, as systemd shows them."""
-    output = world.probe(["systemctl", "show", "--no-pager", "--property=" + _ASKED, "--", unit]).text
-    return dict(line.partition("=")[::2] for line in output.splitlines())
+    return dict(line.partition("=")[::2] for line in _shown(world, unit, _ASKED).splitlines())
+
+
+def _shown(world: World, name: str, properties: str) -> str:
+    user, unit = unit_managers.split(name)
+    argv, options = unit_managers.call(world, user, ["show", "--no-pager", f"--property={properties}", "--", unit])
+    return world.probe(argv, **options).text
 
 
 def account(world: World, unit: str, since: float) -> str:
@@ -29,8 +34,8 @@ def account(world: World, unit: str, since: float) -> str:
     :param since: when the action began, from `time.monotonic()`; older lines are about something else
     """
     properties = unit_properties(world, unit)
-    name, result = properties.get("Id") or unit, properties.get("Result", "unknown")
-    text = f"{unit} is {properties.get('ActiveState', 'unknown')}, result: {result}"
+    name, result = properties.get("Id") or unit_managers.split(unit)[1], properties.get("Result", "unknown")
+    text = f"{unit_managers.called(unit)} is {properties.get('ActiveState', 'unknown')}, result: {result}"
     if result == "exit-code" and properties.get("ExecMainStatus", "0") != "0":
         text += f" {properties['ExecMainStatus']}"
     # The journal may be behind: without this, the last words of a process that has just ended can be missing.
@@ -38,7 +43,11 @@ def account(world: World, unit: str, since: float) -> str:
     began = time.time() - time.monotonic() + since
     # Together with --since, --lines means the first lines, unless the order is reversed.
     argv = ["journalctl", "--quiet", "--no-pager", "--output=cat", f"--since=@{began:.6f}", "--reverse"]
-    lines = world.probe([*argv, f"--lines={LINES}", "--unit", name]).text.splitlines()
+    user = unit_managers.split(unit)[0]
+    uid = f"_UID={unit_managers.fields(world, user).get('uid')}"
+    # Not --user-unit: it means the units of the user who asks, and that user may not be allowed to read the journal.
+    which = [f"_SYSTEMD_USER_UNIT={name}", uid, "+", f"USER_UNIT={name}", uid] if user else ["--unit", name]
+    lines = world.probe([*argv, f"--lines={LINES}", *which]).text.splitlines()
     for line in reversed(lines[:LINES]):
         # A line is shown in full or omitted, because half of a secret could not be masked.
         text += "\n  %s" % (line if len(line) <= LONGEST else "(a line of %d characters)" % len(line))
@@ -47,8 +56,8 @@ def account(world: World, unit: str, since: float) -> str:
 
 def failed_needs(world: World, unit: str) -> list[str]:
     """Return the failed units without which a unit can't start."""
-    shown = world.probe(["systemctl", "show", "--no-pager", f"--property={_NEEDS}", "--", unit]).text
-    names = [name for line in shown.splitlines() for name in line.partition("=")[2].split()]
+    user, lines = unit_managers.split(unit)[0], _shown(world, unit, _NEEDS).splitlines()
+    names = [unit_managers.joined(user, name) for line in lines for name in line.partition("=")[2].split()]
     return [name for name in names if unit_properties(world, name).get("ActiveState") == "failed"]
 
 
@@ -68,4 +77,4 @@ def died(world: World, unit: str, since: float, wanted: bool) -> str:
     how = "it started and ended, and systemd started it again" if up else "it started and then ended"
     begun = int(properties.get("InactiveExitTimestampMonotonic") or 0) / 1e6
     # If it began long ago, its action was a reload; if later, systemd has started it again.
-    return f"{how}: {account(world, unit, begun if since - LONGEST_START < begun <= since else since)}"
+    return f"{how}: {account(world, unit, begun if since - unit_states.TIMEOUT < begun <= since else since)}"

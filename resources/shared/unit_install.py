@@ -5,17 +5,16 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator, Mapping
 
-from statecfg.remote.graph.model import CheckError, HostNode, Unknown
+from statecfg.remote.graph.model import Action, CheckError, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import systemd
+from statecfg.resources.shared import systemd, unit_managers
 from statecfg.resources.shared.unit_states import ServiceState
 
 ON = ("enabled", "enabled-runtime")
 STARTERS = ("socket", "timer", "path")  # units of these kinds start the service of the same name
 RULES = ("WantedBy", "RequiredBy", "UpheldBy", "Alias")
-GENERATORS = tuple(f"/run/systemd/generator{kind}" for kind in (".early", "", ".late"))
 
 
 class Install:
@@ -28,24 +27,26 @@ class Install:
     def __init__(self, world: World, unit: str) -> None:
         self.rules = False
         self.also: list[str] = []
-        prefix, _, instance = unit.rpartition(".")[0].partition("@")
+        user, own = unit_managers.split(unit)
+        prefix, _, instance = own.rpartition(".")[0].partition("@")
         for key, value in _settings(world, unit):
             if key in RULES:
                 self.rules = bool(value) or self.rules
             elif key == "Also":
                 names = value.replace("%p", prefix).replace("%i", instance).split()
-                self.also += [name for name in names if "@." not in name and "%" not in name]
+                plain = (name for name in names if "@." not in name and "%" not in name)
+                self.also += [unit_managers.joined(user, name) for name in plain]
 
 
 def _files(world: World, unit: str) -> Iterator[str]:
     """Yield the unit's file and its drop-ins, like systemd: the first file of a name wins."""
-    names = dict.fromkeys((unit, systemd.file_of(unit)))
-    places = [f"{directory}/{name}" for name in names for directory in systemd.DIRECTORIES]
+    user, own = unit_managers.split(unit)
+    names = dict.fromkeys((own, systemd.file_of(own)))
+    places = [f"{directory}/{name}" for name in names for directory in unit_managers.directories(world, user)]
     yield from [path for path in places if _has_text(world, path)][:1]
     found: dict[str, str] = {}
     for place in places:
-        stat = world.apparent(place + ".d")
-        for name in world.listdir(place + ".d") if stat is not None and stat.file_type == "directory" else ():
+        for name in unit_managers.names(world, place + ".d"):
             if name.endswith(".conf"):
                 found.setdefault(name, f"{place}.d/{name}")
     yield from (found[name] for name in sorted(found))
@@ -53,7 +54,7 @@ def _files(world: World, unit: str) -> Iterator[str]:
 
 def _has_text(world: World, path: str) -> bool:
     """Return whether there is a file, and it is not a mask."""
-    stat = world.apparent(path)
+    stat = unit_managers.look(world, path)
     return stat is not None and stat.target != "/dev/null"
 
 
@@ -65,7 +66,7 @@ def _settings(world: World, unit: str) -> Iterator[tuple[str, str]]:
     """
     for path in _files(world, unit):
         section = ""
-        for line in world.read(path).decode("utf-8", "replace").replace("\\\n", " ").splitlines():
+        for line in unit_managers.text(world, path).replace("\\\n", " ").splitlines():
             text = line.strip()
             if text.startswith("["):
                 section = text
@@ -115,7 +116,8 @@ def require(world: World, state: ServiceState, wanted: bool) -> str | None:
     """
     boot = state.enabled
     if boot == "enabled-runtime" and not wanted and _generated_link(world, state.name):
-        raise CheckError(f"a generator of systemd starts {state.name} at boot; masked: true prevents it")
+        called = unit_managers.called(state.name)
+        raise CheckError(f"a generator of systemd starts {called} at boot; masked: true prevents it")
     if boot in (None, *ON) or (boot in ("disabled", "linked", "linked-runtime") and not wanted):
         return boot
     found = read(world, state.name) if boot in ("disabled", "static", "indirect", "linked", "linked-runtime") else None
@@ -127,9 +129,9 @@ def require(world: World, state: ServiceState, wanted: bool) -> str | None:
 
 
 def _refusal(state: ServiceState, boot: str, wanted: bool) -> str:
-    name, verb = state.name, "enabled" if wanted else "disabled"
+    name, verb = unit_managers.called(state.name), "enabled" if wanted else "disabled"
     help = "omit enabled" if wanted else "omit enabled; masked: true prevents its start"
-    by = f" (such as {state.sockets[0]})" if state.sockets else ""
+    by = f" (such as {unit_managers.split(state.sockets[0])[1]})" if state.sockets else ""
     if boot == "static":
         return f"{name} can't be {verb}: its file has no section Install, and other units start it{by}; {help}"
     if boot == "generated":
@@ -141,12 +143,29 @@ def _refusal(state: ServiceState, boot: str, wanted: bool) -> str:
     return f"{name} can't be {verb}: {why}; {help}"
 
 
+def masked(world: World, name: str) -> Action:
+    """Return the action that masks a unit.
+
+    :raises CheckError: if its own file is where the mask would be
+    """
+    user, unit = unit_managers.split(name)
+    path = posixpath.join(unit_managers.directories(world, user)[0], unit)
+    stat = unit_managers.look(world, path)
+    if stat is not None and stat.target != "/dev/null":
+        text = "%s can't be masked, because its file is %s, where systemd would put the mask; %s"
+        help = "use running: false and enabled: false, or remove the file"
+        raise CheckError(text % (unit_managers.called(name), path, help))
+    return systemd.mask(name)
+
+
 def _generated_link(world: World, name: str) -> bool:
     """Return whether a generator has linked a unit to another one that starts it."""
-    for place in GENERATORS:
-        stat = world.stat(place)
-        for folder in world.listdir(place) if stat is not None else ():
-            if folder.endswith((".wants", ".requires")) and world.stat(posixpath.join(place, folder, name)):
+    user, unit = unit_managers.split(name)
+    for generator in unit_managers.GENERATORS:
+        place = posixpath.join(unit_managers.runtime(world, user), generator)
+        for folder in unit_managers.names(world, place):
+            found = posixpath.join(place, folder, unit)
+            if folder.endswith((".wants", ".requires")) and unit_managers.look(world, found) is not None:
                 return True
     return False
 
@@ -162,18 +181,16 @@ def refuse_started(world: World, state: ServiceState, nodes: Mapping[str, HostNo
         name for name in (f"{stem}.{kind}" for kind in STARTERS) if name not in left and _wanted(name, nodes, True)
     ]
     if left:
-        names = ", ".join(left)
+        names, name = ", ".join(map(unit_managers.called, left)), unit_managers.called(state.name)
         text = "%s %s: declare %s with running: false, too; masked: true prevents every start of %s"
-        how = "started it again" if world.acted and state.up else f"runs and starts {state.name} again"
-        raise CheckError(text % (names, how, names, state.name))
+        how = "started it again" if world.acted and state.up else f"runs and starts {name} again"
+        raise CheckError(text % (names, how, names, name))
 
 
 def _wanted(name: str, nodes: Mapping[str, HostNode], running: bool) -> bool:
     """Return whether a node wants a unit to run, or not to run."""
     services = (node for node in nodes.values() if node.type == "service")
-    return any(
-        systemd.unit_name(node.attrs["name"]) == name and node.attrs.get("running") is running for node in services
-    )
+    return any(systemd.full_name(node.attrs) == name and node.attrs.get("running") is running for node in services)
 
 
 @op(name="enable")

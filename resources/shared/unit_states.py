@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from statecfg.resources.shared import unit_health
-
-TIMEOUT = unit_health.LONGEST_START
+TIMEOUT = 300.0  # seconds for an action
+UP = ("active", "reloading", "activating", "refreshing")
 OPENRC = "/run/openrc"  # OpenRC creates it at boot
 
 
@@ -43,4 +42,4 @@ class ServiceState:
     @property
     def up(self) -> bool:
         """Whether the unit runs."""
-        return self.active in unit_health.UP
+        return self.active in UP

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode, Unknown
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import records, sshd, systemd, unit_install
+from statecfg.resources.shared import records, sshd, systemd, unit_install, unit_managers
 from statecfg.resources.shared.paths import nearest
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def check(world: World, name: str, attrs: records.Attrs, reload: bool, nodes: Ma
     :param nodes: all nodes of the host
     :raises CheckError: if this is not possible
     """
+    if attrs.get("running"):
+        unit_managers.require(world, unit_managers.split(name)[0])
     try:
         state = systemd.find(world, name)
     except Unknown:
@@ -64,10 +66,10 @@ def after_removal(world: World, name: str, attrs: records.Attrs, removed: Iterab
         return []
     if world.acted:
         if state.active == "failed":
-            raise CheckError(f"{name} is {state.active}")
+            raise CheckError(f"{unit_managers.called(name)} is {state.active}")
         return []
     actions: list[Action] = []
-    if state.reload or (not systemd.scripts(world) and systemd.file_is_removed(name, removed)):
+    if state.reload or (not systemd.scripts(world) and systemd.file_is_removed(world, name, removed)):
         actions.append(systemd.daemon_reload(state.name))
     if state.up and world.triggered_by:
         state.served = systemd.served(world, state)
@@ -81,12 +83,13 @@ def missing(world: World, name: str, attrs: records.Attrs) -> list[Action]:
     :raises CheckError: if the node wants it to run or to start at boot
     """
     if attrs.get("masked"):
-        return [systemd.mask(name)]
+        return [unit_install.masked(world, name)]
     if not attrs.get("running") and not attrs.get("enabled"):
         return []
-    near = nearest(name, systemd.known_names(world))
+    user, unit = unit_managers.split(name)
+    near = nearest(unit, systemd.known_names(world, user))
     text = "unit %s does not exist on this host%s; if a package provides it, require that package"
-    raise CheckError(text % (name, near))
+    raise CheckError(text % (unit_managers.called(name), near))
 
 
 def steps(world: World, attrs: records.Attrs, state: systemd.ServiceState, triggered: bool) -> list[Action]:
@@ -105,7 +108,7 @@ def steps(world: World, attrs: records.Attrs, state: systemd.ServiceState, trigg
             actions.append(unmasked)
             state.enabled = "disabled"
         elif running or enabled:
-            raise CheckError(f"{name} is masked; masked: false unmasks it")
+            raise CheckError(f"{unit_managers.called(name)} is masked; masked: false unmasks it")
     if enabled is not None and state.enabled not in MASKED and not (masked and enabled is False):
         actions += boot(world, state, enabled)
     if running is False and (active is None or state.up):
@@ -115,7 +118,7 @@ def steps(world: World, attrs: records.Attrs, state: systemd.ServiceState, trigg
     elif running and not state.up:
         actions += [*looked_at(name), *around(state.served, systemd.start(name))]
     if masked and (state.enabled != MASKED[0] or state.alias is not None):
-        actions.append(systemd.mask(state.alias or name))
+        actions.append(unit_install.masked(world, state.alias or name))
     return actions
 
 
@@ -159,11 +162,11 @@ def around(services: Sequence[str], action: Action) -> list[Action]:
 
 def undo(node: HostNode, memory: UnitMemory, world: World) -> ActionSpec:
     """Restore the unit's state, as far as the node sets it."""
-    attrs, name = node.attrs, systemd.unit_name(node.attrs["name"])
+    attrs, name = node.attrs, systemd.full_name(node.attrs)
     state = systemd.find(world, name)
     if state is None:
         return ActionSpec()
-    if systemd.scripts(world):
+    if systemd.scripts(world) and not attrs.get("user"):
         spec: ActionSpec = systemd.scripts(world).undo(attrs, memory, world, state, functools.partial(steps, world))
         return spec
     if not memory:  # a unit that did not exist could still be masked
@@ -173,7 +176,7 @@ def undo(node: HostNode, memory: UnitMemory, world: World) -> ActionSpec:
         return ActionSpec([systemd.unmask_alias(name, memory["target"])])
     boot = memory["enabled"]
     if state.enabled in MASKED and boot not in MASKED and not attrs.get("masked"):
-        return ActionSpec(left=[f"{name} is now masked: it stays as it is"])
+        return ActionSpec(left=[f"{unit_managers.called(name)} is now masked: it stays as it is"])
     wanted: dict[str, bool] = {}
     if attrs.get("running") is not None:
         wanted["running"] = memory["active"] in systemd.UP
@@ -220,13 +223,13 @@ def _boot_again(world: World, state: systemd.ServiceState, memory: UnitMemory) -
 
 def remember(node: HostNode, world: World) -> UnitMemory:
     """Record the unit's state."""
-    state = systemd.find(world, systemd.unit_name(node.attrs["name"]))
+    state = systemd.find(world, systemd.full_name(node.attrs))
     if state is None:
         return {}
     memory: UnitMemory = {"active": state.active, "enabled": state.enabled}
     if state.alias is not None and node.attrs.get("masked"):
         memory["target"] = state.name
-    if systemd.scripts(world):
+    if systemd.scripts(world) and not node.attrs.get("user"):
         memory.update(systemd.scripts(world).remember(world, state.name))
     elif node.attrs.get("enabled") is not None:
         others = unit_install.companions(world, state)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from statecfg.remote.graph import undoing
 from statecfg.remote.graph.model import ActionSpec, CheckError, HostNode
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import groups, records, restore, snapshot, users
+from statecfg.resources.shared import groups, lingering, records, restore, snapshot, users
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         :ivar group: the name of the primary group
         :ivar was: the home directory, if the node removes it
         :ivar inside: the entries of this home directory
+        :ivar lingered: whether the user lingered, if the node sets it or removes the user
         """
 
         entry: records.Fields | None
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         had_home: bool
         was: NotRequired[snapshot.PathRecord | None]
         inside: NotRequired[Mapping[str, snapshot.PathRecord]]
+        lingered: NotRequired[bool]
 
 
 RESTORED = ("uid", "home", "shell", "comment")  # fields that a node sets and `undo` restores
@@ -52,6 +54,8 @@ def remember(node: HostNode, world: World) -> UserMemory:
     }
     if entry is not None:
         memory["group"] = groups.with_gid(world, entry["gid"])
+    if attrs.get("linger") is not None or attrs.get("absent"):
+        memory["lingered"] = lingering.lingers(world, name)
     snap = snapshot.Snapshot(world)
     if entry is not None and attrs.get("absent") and attrs.get("remove_home"):
         was = memory["was"] = snap.entry(home)
@@ -105,6 +109,7 @@ def _created_again(world: World, name: str, was: records.Fields, memory: UserMem
         more = {"system": False, "create_home": False, "gid": was["gid"]}
         restoring.actions.append(users.useradd(name, group=group or str(was["gid"]), groups=present, **fields, **more))
         restoring.left.append(f"the password of {name} is not restored: statecfg does not record passwords")
+        restoring.actions += lingering.changes(world, name, memory.get("lingered"))
     home = memory.get("was")
     if home is not None:
         restoring.users.add(group or "")
@@ -123,6 +128,8 @@ def _changed_back(world: World, attrs: records.Attrs, was: records.Fields, memor
     if now is None:
         restoring.left.append(f"the user {name} no longer exists")
         return restoring.spec()
+    if attrs.get("linger") is not None:
+        restoring.actions += lingering.changes(world, name, memory.get("lingered"))
     changed, left = _reverted(world, attrs, was, now, memory)
     restoring.left += left
     if changed:

@@ -11,7 +11,7 @@ from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records, sources, tree
+from statecfg.resources.shared import lingering, paths, records, sources, tree
 
 FLAGS = {"uid": "--uid", "group": "--gid", "home": "--home-dir", "shell": "--shell", "comment": "--comment"}
 SHELLS = "/etc/shells"
@@ -164,11 +164,12 @@ def removal(world: World, name: str, entry: records.Fields | None, remove_home: 
     with_group = own is not None and own.get("gid") == entry.get("gid") and not set(own.get("members") or ()) - {name}
     home = entry.get("home")
     stat = world.stat(home) if remove_home and home else None
+    ended = lingering.end(world, name)
     if stat is None:
-        return [userdel(name, with_group)]
+        return [*ended, userdel(name, with_group)]
     if stat.file_type != "directory" or stat.owner != name or str(home).strip("/") in tree.VITAL:
         raise CheckError(f"the home of {name}, {home}, belongs to {stat.owner}: it is not removed")
-    return [userdel(name, with_group, home)]
+    return [*ended, userdel(name, with_group, home)]
 
 
 def creation(world: World, attrs: records.Attrs) -> Action:

@@ -46,6 +46,8 @@ REASONS = {
     "module": "its module",
 }
 MOUNT = "its mount"
+USER_UNITS = "/.config/systemd/user/"  # in the home directory
+SHARED_USER_UNITS = tuple(f"{root}/systemd/user/" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib"))
 UNIT_DIRECTORIES = tuple(f"{root}/systemd/system/" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 # Files from which a package manager learns about its repositories and which versions it prefers.
 REPOSITORIES = (
@@ -162,10 +164,10 @@ class _Providers:
         self._add_declared(nodes)
 
     def _add_path(self, path: str, group: list[Node]) -> None:
-        if path.startswith(UNIT_DIRECTORIES):
+        if path.startswith(UNIT_DIRECTORIES) or "/systemd/user/" in path:
             directory, _, file = path.rpartition("/")
             if directory.endswith(".d") and file.endswith(".conf"):
-                self._drop_ins.setdefault(directory.rpartition("/")[2][:-2], []).extend(group)
+                self._drop_ins.setdefault(directory[:-2], []).extend(group)
         elif _is_repository(path):
             self._repositories += _present(group)
         elif path.startswith(MODULES):
@@ -275,16 +277,27 @@ class _Providers:
     def _unit(self, name: str, drop_ins: bool) -> list[Node]:
         """Return the nodes of a unit's file, or of its package.
 
+        :param name: its full name, for a unit of a user with this user: `deploy/app.service`
         :param drop_ins: whether to add those of its drop-ins
         """
+        user, _, name = name.rpartition("/")
+        directories = self._user_directories(user) if user else UNIT_DIRECTORIES
         stem, at, rest = name.partition("@")
         template = f"{stem}@.{rest.rpartition('.')[2]}" if at else name
         names = dict.fromkeys((name, template))
-        files = (self._owners.get(f"path:{directory}{each}") for directory in UNIT_DIRECTORIES for each in names)
+        places = [f"{directory}{each}" for directory in directories for each in names]
+        files = (self._owners.get(f"path:{place}") for place in places)
         provided = (self._provided.get(f"unit:{each}") for each in names)
         package = self._packages.get(stem if at else name.rpartition(".")[0], [])
         group = next(filter(None, (*files, *provided)), package)
-        return [*group, *(node for each in names for node in self._drop_ins.get(each, ()))] if drop_ins else group
+        return [*group, *(node for place in places for node in self._drop_ins.get(place, ()))] if drop_ins else group
+
+    def _user_directories(self, user: str) -> Iterable[str]:
+        """Return the directories with a user's units, in the usual home directory and in that of the user's node."""
+        homes = [f"/home/{user}" if user != "root" else "/root"]
+        declared = (node.attrs.get("home") for node in self._owners.get(f"user:{user}", ()))
+        homes += [home for home in declared if isinstance(home, str)]
+        return (*(normal(home) + USER_UNITS for home in homes), *SHARED_USER_UNITS)
 
     def _program(self, name: str) -> list[Node]:
         group = self._owners.get(f"path:{normal(name)}") if name[:1] == "/" else None

@@ -39,7 +39,10 @@ _NOT_SHOWN = "not shown: it may contain a secret"
 _OPEN = ("kind", "mode", "owner", "group", "acl", "present")  # fields that never contain a secret
 _BRACKETS = b" \t()[]{},;"  # lines of only these characters, as in JSON, reveal nothing
 _INTERNAL = ("asked",)  # facets that only planning itself uses
-_NAMES = {"packages": "package", "units": "unit", "users": "user", "groups": "group", "passwords": "password of"}
+_NAMES = {
+    "packages": "package", "units": "unit", "users": "user", "groups": "group", "passwords": "password of",
+    "lingering": "lingering of",
+}  # fmt: skip
 
 
 class Changes:
@@ -78,7 +81,8 @@ class Changes:
         """Record the change of an entry of a facet, field by field."""
         if facet in _INTERNAL:
             return
-        thing = f"{_NAMES.get(facet, facet)} {key}"
+        kind, of, holder = facet.partition(" of ")  # `units of the user deploy`
+        thing = f"{_NAMES.get(kind, kind)} {key}{of}{holder}"
         passing = FACETS[facet].runtime if facet in FACETS else ()
         for field in sorted((set(before or {}) | set(after or {})).difference(passing)):
             was, will = (before or {}).get(field), (after or {}).get(field)

@@ -215,7 +215,7 @@ class Overlay(Machine):
         """Return the required node that makes the facet or the path unknown, if it acted after `when`."""
         for cause in self.causes:
             if cause.when > when and cause.node in self.before.ancestors:
-                if facet in cause.facets or "*" in cause.facets:
+                if {facet, facet.partition(" of ")[0], "*"} & cause.facets:
                     return cause.node
                 if path and any(path == changed or path.startswith(changed + "/") for changed in cause.paths):
                     return cause.node

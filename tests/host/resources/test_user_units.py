@@ -1,0 +1,149 @@
+"""Units of users on a booted host: lingering, the user's own systemd, the journal, and the undo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.host.resources.test_text_edits import Site, nodes
+from tests.lab import Host
+
+APP = "[Service]\nExecStart=/usr/bin/sleep 100000\n[Install]\nWantedBy=default.target\n"
+OWN = "/home/deploy/.config/systemd/user"
+
+
+@pytest.fixture
+def site(booted: Host, tmp_path: Path) -> Iterator[Site]:
+    found = Site(booted, tmp_path, "/srv")
+    yield found
+    found.clean()
+    booted.run(["sh", "-c", "loginctl disable-linger deploy; systemctl stop user@$(id -u deploy)"], check=False)
+    booted.run(["userdel", "--remove", "deploy"], check=False)
+
+
+def add_user(host: Host, *units: str, linger: bool = True) -> None:
+    """Add the user deploy with a service for each of these names."""
+    host.run(["useradd", "--create-home", "deploy"])
+    for name in units:
+        host.write(f"{OWN}/{name}.service", APP)
+    host.run(["chown", "-R", "deploy:", "/home/deploy"])
+    if linger:
+        host.run(["loginctl", "enable-linger", "deploy"])
+        host.run(["systemctl", "start", f"user@{uid(host)}.service"])
+
+
+def uid(host: Host) -> str:
+    return host.run(["id", "-u", "deploy"]).stdout.strip()
+
+
+def asked(host: Host, *words: str) -> str:
+    """Return what the systemd of the user answers."""
+    number = uid(host)
+    who = [
+        "setpriv",
+        f"--reuid={number}",
+        "--regid=deploy",
+        "--init-groups",
+        "env",
+        f"XDG_RUNTIME_DIR=/run/user/{number}",
+    ]
+    return host.run([*who, "HOME=/home/deploy", "systemctl", "--user", *words], check=False).stdout.strip()
+
+
+def of_user(more: str, name: str = "app") -> str:
+    return f"  - {{service: {name}, user: deploy, {more}}}\n"
+
+
+def lingers(host: Host) -> bool:
+    return host.path("/var/lib/systemd/linger/deploy").exists()
+
+
+def test_a_unit_of_a_user_from_a_bare_host_and_back(site: Site) -> None:
+    """One run creates the user, lets it linger, writes the unit and starts it; the removal takes all of it back."""
+    folders = [f"  - {{directory: {OWN}, parents: true, owner: deploy, group: deploy}}\n"]
+    file = f"  - file: {OWN}/app.service\n    owner: deploy\n    content: {APP!r}\n".replace("'", '"')
+    site.come_true(
+        "  - {user: deploy, linger: true}\n" + "".join(folders) + file + of_user("running: true, enabled: true")
+    )
+    assert lingers(site.host)
+    assert (asked(site.host, "is-active", "app"), asked(site.host, "is-enabled", "app")) == ("active", "enabled")
+    pid = asked(site.host, "show", "--value", "--property=MainPID", "app")
+    assert site.host.run(["stat", "-c", "%U", f"/proc/{pid}"]).stdout.strip() == "deploy"
+    site.say("destroy")
+    assert not lingers(site.host)
+    assert site.host.run(["id", "deploy"], check=False).returncode
+
+
+def test_the_former_state_comes_back(site: Site) -> None:
+    add_user(site.host, "app", linger=False)
+    site.come_true("  - {user: deploy, linger: true}\n" + of_user("running: true, enabled: true"))
+    assert asked(site.host, "is-active", "app") == "active"
+    site.say("destroy")
+    assert not lingers(site.host)
+    assert not site.host.path(f"{OWN}/default.target.wants/app.service").exists()
+    assert site.host.path(f"{OWN}/app.service").exists()
+
+
+def test_without_lingering(site: Site) -> None:
+    """A unit can be enabled for the next login; it can't run, and the message says what would let it."""
+    add_user(site.host, "app", linger=False)
+    found = site.report("plan", of_user("running: true"), code=1)
+    assert "set linger: true on the node user:deploy" in nodes(found)["service:app"]["reason"]
+    site.come_true(of_user("running: false, enabled: true"))
+    assert site.host.path(f"{OWN}/default.target.wants/app.service").is_symlink()
+    assert site.host.run(["stat", "-c", "%U", f"{OWN}/default.target.wants/app.service"]).stdout.strip() == "deploy"
+    site.say("destroy")
+    assert not site.host.path(f"{OWN}/default.target.wants/app.service").is_symlink()
+
+
+def test_a_failed_unit_shows_its_journal(site: Site) -> None:
+    add_user(site.host)
+    site.host.write(f"{OWN}/bad.service", "[Service]\nType=oneshot\nExecStart=/bin/sh -c 'echo no settings; exit 3'\n")
+    site.host.run(["chown", "-R", "deploy:", "/home/deploy"])
+    asked(site.host, "daemon-reload")
+    reason = nodes(site.report("apply", of_user("running: true", "bad"), code=1))["service:bad"]["reason"]
+    assert "bad.service of the user deploy is failed, result: exit-code 3" in reason
+    assert "no settings" in reason
+
+
+def test_masks_and_restarts(site: Site) -> None:
+    add_user(site.host, "app")
+    site.host.write("/usr/lib/systemd/user/other.service", APP)
+    asked(site.host, "daemon-reload")
+    asked(site.host, "start", "app")
+    site.come_true(of_user("running: false, masked: true", "other"))
+    assert asked(site.host, "is-enabled", "other") == "masked"
+    site.say("destroy")
+    assert asked(site.host, "is-enabled", "other") == "disabled"
+    found = site.report("plan", of_user("masked: true"), code=1)
+    assert f"its file is {OWN}/app.service" in nodes(found)["service:app"]["reason"]
+    before = asked(site.host, "show", "--value", "--property=MainPID", "app")
+    settings = "  - {file: /srv/app.conf, content: x}\n"
+    site.come_true(settings + of_user('running: true, restart_on: ["file:/srv/app.conf"]'))
+    assert asked(site.host, "show", "--value", "--property=MainPID", "app") not in ("", "0", before)
+
+
+def test_units_of_the_same_name(site: Site) -> None:
+    """A unit of a user is not that of the host."""
+    add_user(site.host, "app")
+    site.host.write("/etc/systemd/system/app.service", APP)
+    site.host.run(["systemctl", "daemon-reload"])
+    asked(site.host, "daemon-reload")
+    both = "  - {service: app, running: false}\n" + of_user('running: true, provides: "service:of deploy"')
+    site.come_true(both)
+    assert site.host.run(["systemctl", "is-active", "app"], check=False).stdout.strip() == "inactive"
+    assert asked(site.host, "is-active", "app") == "active"
+    site.host.path("/etc/systemd/system/app.service").unlink()
+    site.host.run(["systemctl", "daemon-reload"])
+
+
+def test_a_user_who_lingers_is_removed(site: Site) -> None:
+    """userdel(8) refuses a user with processes, and a user of the same name would linger again."""
+    add_user(site.host, "app")
+    asked(site.host, "enable", "--now", "app")
+    site.come_true("  - {user: deploy, absent: true}\n")
+    assert not lingers(site.host)
+    site.say("destroy")
+    assert lingers(site.host)
