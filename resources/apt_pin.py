@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Name, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import apt_lists, apt_texts, drop_in_texts, files
+from statecfg.resources.shared import apt_lists, apt_pins, apt_texts, drop_in_texts, files
 
 DIRECTORY = "/etc/apt/preferences.d/"
 
@@ -17,13 +17,15 @@ def apt_pin(
     packages: list[PublicLine] | None = None,
     pin: PublicLine | None = None,
     priority: int | None = None,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Let apt prefer or avoid versions of packages. The pin is in a separate file in /etc/apt/preferences.d.
 
     A pin changes no installed package. It decides which version apt takes from then on. Packages automatically require
-    it.
+    it. Of several records for a package, the first one that matches a version decides. If an earlier file wins, the
+    node fails and names its line, already in the plan.
 
     Undo: statecfg restores the file that had this name before, or removes the pin.
 
@@ -33,6 +35,7 @@ def apt_pin(
         more
     :param priority: below 0: never install it; 100: only if no other version is installed; 500: as usual; 990:
         prefer it; above 1000: also replace a newer version
+    :param allow_override: accept that an earlier file wins
     :param absent: there must be no file of this name
 
     In YAML::
@@ -59,4 +62,5 @@ def to_wire(node: Any) -> Any:
 apt_pin.identity(["path:" + DIRECTORY + "{name}"])
 apt_pin.validate(apt_texts.check_pin)
 apt_pin.check(apt_lists.check_pin)
+apt_pin.effect(apt_pins.effect)
 apt_pin.implemented_by(files)

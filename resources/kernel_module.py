@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from statecfg import Attrs, Name, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import entry_rules, kernel_modules, paths
+from statecfg.resources.shared import entry_rules, kernel_modules, modprobe_files, paths
 
 
 @node_type
@@ -15,6 +15,7 @@ def kernel_module(
     parameters: dict[str, int | PublicLine] | None = None,
     at_boot: bool = True,
     blocked: bool = False,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -22,7 +23,8 @@ def kernel_module(
 
     The files are /etc/modules-load.d/NAME.conf and, with `parameters` or `blocked`, /etc/modprobe.d/NAME.conf. New
     parameters apply when the module is loaded next; statecfg does not reload it. A module that is built into the kernel
-    counts as loaded. Most containers can't load modules.
+    counts as loaded. Most containers can't load modules. If a line of another file in a modprobe.d wins, such as
+    ``blacklist`` or ``install``, the node fails and names it, already in the plan.
 
     Undo: statecfg restores both files. It unloads a module that was not loaded before, unless something uses it, and
     loads one that was.
@@ -31,6 +33,7 @@ def kernel_module(
     :param parameters: parameters of the module; modinfo(8) lists them
     :param at_boot: false: load the module now, and leave /etc/modules-load.d as it is
     :param blocked: true: the module must not be loaded, and can't be loaded, not even for a device or by another module
+    :param allow_override: accept that another file wins
     :param absent: the module must not be loaded, and its two files must not exist
 
     In YAML::
@@ -61,4 +64,5 @@ def contradictions(attrs: Attrs) -> None:
     entry_rules.check_module(attrs["name"], attrs.get("parameters") or {})
 
 
+kernel_module.effect(modprobe_files.effect)
 kernel_module.managed_by(kernel_modules.KernelModule)

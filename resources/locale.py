@@ -18,6 +18,7 @@ def locale(
     name: Name,
     *,
     default_for: list[Variable] | None = None,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -25,12 +26,14 @@ def locale(
 
     On Debian, the locale is named in /etc/locale.gen and generated; the host needs the package locales. On other
     systems, a package brings the locale: require it. The default is in /etc/default/locale on Debian, and otherwise in
-    /etc/locale.conf. Running programs keep their locale.
+    /etc/locale.conf. Running programs keep their locale. ``LC_ALL`` wins over all other variables: if the host sets it,
+    a node for another variable fails and names the line, already in the plan.
 
     Undo: statecfg restores the former lines of both files. It removes a generated locale, if it did not exist before.
 
     :param name: the name of the locale, such as ``de_DE.UTF-8``
     :param default_for: the variables that have this locale by default, such as ``LANG``
+    :param allow_override: accept that ``LC_ALL`` wins
     :param absent: the locale must be neither named in /etc/locale.gen nor generated. A default that names it stays
 
     In YAML::
@@ -65,4 +68,5 @@ def contradictions(attrs: Attrs) -> None:
         raise ValueError(f"every system has the locale {attrs['name']}, so it can't be absent")
 
 
+locale.effect(locales.effect)
 locale.implemented_by(locales)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Attrs, Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import drop_in_texts, files, ssh_settings, ssh_texts
+from statecfg.resources.shared import drop_in_texts, files, ssh_client_files, ssh_settings, ssh_texts
 
 DIRECTORY = "/etc/ssh/ssh_config.d/"
 
@@ -17,13 +17,15 @@ def ssh_config(
     settings: dict[str, Any] | None = None,
     host: PublicLine | None = None,
     content: NoNul | None = None,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
     """Manage settings of SSH clients for all users of the host, in a separate file in /etc/ssh/ssh_config.d.
 
     ssh reads the files in the order of their names, and of each setting it takes the first value that it finds. Files
-    of users come before them. ``ssh -G`` checks each new content on the host before statecfg installs it.
+    of users come before them. If another file of /etc/ssh wins, the node fails and names its line, already in the plan.
+    ``ssh -G`` checks each new content on the host before statecfg installs it.
 
     Undo: statecfg restores the file that had this name before, or removes the file.
 
@@ -31,6 +33,7 @@ def ssh_config(
     :param settings: the settings by name; true and false become ``yes`` and ``no``, and a list one line per value
     :param host: patterns of the servers to which the settings apply, such as ``*.example.org``; default: all
     :param content: the complete content of the file, instead of `settings` and `host`
+    :param allow_override: accept that another file of /etc/ssh wins
     :param absent: there must be no file of this name
 
     In YAML::
@@ -64,5 +67,6 @@ def to_wire(node: Any) -> Any:
 
 ssh_config.identity(["path:" + DIRECTORY + "{name}.conf"])
 ssh_config.check(ssh_settings.check_client)
+ssh_config.effect(ssh_client_files.effect)
 ssh_config.reads_as_code("host", "settings", "content")
 ssh_config.implemented_by(files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Attrs, LocalPath, Name, NodeOptions, NoNul, node_type
-from statecfg.resources.shared import drop_in_texts, file_sources, files, paths, systemd, unit_files
+from statecfg.resources.shared import drop_in_texts, file_sources, files, paths, systemd, unit_files, unit_sources
 
 PRIVATE = (
     "put it into a `file` of mode 0600, and name that in EnvironmentFile or LoadCredential"  # the help for secrets
@@ -24,6 +24,7 @@ def systemd_unit(
     vars: dict[str, Any] | None = None,
     drop_in: Name | None = None,
     verify: bool = True,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -35,6 +36,9 @@ def systemd_unit(
     of the host can read the file, so it must not contain secrets: put them into a `file`, and name it in
     ``EnvironmentFile`` or ``LoadCredential``.
 
+    systemd reads the drop-ins of a unit after its file, in the order of their names. If a later one changes a setting
+    of the node, the node fails and names its line, already in the plan.
+
     Undo: statecfg restores the file that existed before, or removes the node's file, and makes systemd read it.
 
     :param name: the name of the unit; without a suffix such as ``.timer``, it is a service
@@ -45,6 +49,7 @@ def systemd_unit(
     :param vars: additional variables for the template; they override the variables of the host
     :param drop_in: the name of a drop-in, without ``.conf``: the node manages this file in the directory ``NAME.d``
     :param verify: false: install the file without a check
+    :param allow_override: accept that other files of the unit win
     :param absent: the file must not exist; the unit must neither run nor start at boot then
 
     In YAML::
@@ -78,7 +83,7 @@ def needs(attrs: Attrs) -> list[str]:
 @systemd_unit.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse missing, several or invalid contents, and a name that is not one of a unit."""
-    paths.refuse_with_absent({**attrs, "verify": None}, ("name", "drop_in", "absent"))
+    paths.refuse_with_absent({**attrs, "verify": None}, ("name", "drop_in", "allow_override", "absent"))
     drop_in_texts.check_unit_name(systemd.unit_name(attrs["name"]))
     for name in ("content", "vars"):
         file_sources.refuse_secret(attrs.get(name), name, PRIVATE)
@@ -100,4 +105,5 @@ def to_wire(node: Any, context: Any) -> Any:
 
 systemd_unit.blobs(files.blobs)
 systemd_unit.reads_as_code("content")
+systemd_unit.effect(unit_sources.effect)
 systemd_unit.implemented_by(unit_files)

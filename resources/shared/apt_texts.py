@@ -190,6 +190,8 @@ def check_pin(attrs: records.Attrs) -> None:
     if not _PIN.match(attrs["pin"]):
         help = 'write "release n=bookworm-backports", "version 1.22.*" or "origin deb.example.org"'
         raise Wrong(f"pin: apt can't read {show(attrs['pin'])}", help)
+    if "*" in attrs["packages"] and attrs["pin"].startswith("version "):
+        raise Wrong('pin: apt ignores a version for packages: ["*"]', "name packages, or a pattern such as `linux-*`")
     if not -32768 <= attrs["priority"] <= 32767 or attrs["priority"] == 0:
         raise Wrong(f"priority: {attrs['priority']} is not valid", "use a number from -32768 to 32767, but not 0")
 

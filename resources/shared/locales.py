@@ -12,7 +12,7 @@ from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import entries, paths, records
+from statecfg.resources.shared import entries, paths, records, sources
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -37,6 +37,7 @@ LIST = "/etc/locale.gen"  # Debian's list of the locales to generate
 SUPPORTED = ("/usr/local/share/i18n/SUPPORTED", "/usr/share/i18n/SUPPORTED")
 DIRECTORY = "/usr/lib/locale"
 DEBIAN_DEFAULT, DEFAULT = "/etc/default/locale", "/etc/locale.conf"
+ENVIRONMENT = "/etc/environment"  # pam_env reads it in each session
 TIMEOUT = 300.0
 
 
@@ -145,6 +146,22 @@ def _default(node: HostNode, variable: str, path: str) -> HostNode:
     """Return the line of a variable in the file with the default locale."""
     line = f"{variable}={node.attrs['name']}"
     return entries.entry(node, path, line, rf"^\s*{variable}\s*=", mode="0644")
+
+
+def effect(node: HostNode, world: World) -> str:
+    """Return the line that wins over the default of the node in new sessions; "" if none does."""
+    name, file = node.attrs["name"], _file(world)
+    for path in dict.fromkeys((file, ENVIRONMENT)):
+        for place in sources.places(world, path):
+            found = re.match(r"\s*(?:export\s+)?(\w+)\s*=\s*[\"']?([^\"'\s#]+)", place.text)
+            if found is None or listed(found[2]) == listed(name):
+                continue
+            for variable in node.attrs.get("default_for") or ():
+                # Debian's sessions read their file after this one; elsewhere, only systemd reads the file, before it.
+                later = found[1] == variable and path == ENVIRONMENT and file == DEFAULT
+                if later or (found[1] == "LC_ALL" and variable != "LC_ALL"):
+                    return f"sessions use {found[2]} for {variable}: {place} wins"
+    return ""
 
 
 def remember(node: HostNode, world: World) -> LocaleMemory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from statecfg.remote.graph.model import HostNode, Unknown
 from statecfg.remote.machine.world import World
@@ -51,26 +51,39 @@ class Directive:
 def read(world: World) -> list[Directive]:
     """Return the lines of the whole configuration, in the order in which sshd reads them."""
     if "sshd lines" not in world.memo:
-        world.memo["sshd lines"] = list(_lines(world, MAIN, (), 0))
+        world.memo["sshd lines"] = list(lines_of(world, MAIN, server_block))
     lines: list[Directive] = world.memo["sshd lines"]
     return lines
 
 
-def _lines(world: World, path: str, outer: tuple[str, ...], depth: int) -> Iterator[Directive]:
-    blocks = outer  # a Match of an included file ends with the file
+def server_block(keyword: str, text: str) -> str:
+    """Return the criteria of the block that a line of sshd's configuration begins; "" if it begins none."""
+    return text if keyword == "match" else ""
+
+
+def lines_of(
+    world: World, path: str, begins: Callable[[str, str], str], outer: tuple[str, ...] = (), depth: int = 0
+) -> Iterator[Directive]:
+    """Yield the lines of a file of ssh or sshd, and those of the files that it includes, in their order.
+
+    :param begins: tells from a keyword and its values which block the line begins, as `server_block`
+    :param outer: the blocks that contain the file
+    """
+    blocks = outer  # a block of an included file ends with the file
     for place in sources.places(world, path):
         found = re.match(r"\s*([A-Za-z0-9]+)(?:\s*=\s*|\s+)(.*?)\s*$", place.text)
         if not found:
             continue
         keyword, text = found[1].lower(), re.sub(r"\s+#.*", "", found[2])
-        if keyword == "match":
-            blocks = (*outer, text)
+        criteria = begins(keyword, text)
+        if criteria:
+            blocks = (*outer, criteria)
         line = Directive(place, keyword, text, blocks)
         yield line
         if keyword == "include" and depth < DEEPEST:
             for pattern in text.split():
                 for included in expanded(world, posixpath.join(DIRECTORY, pattern.strip('"'))):
-                    yield from _lines(world, included, blocks, depth + 1)
+                    yield from lines_of(world, included, begins, blocks, depth + 1)
 
 
 def expanded(world: World, pattern: str) -> Sequence[str]:

@@ -194,7 +194,7 @@ PACKAGE_PROGRAMS = re.compile(
 # the names of all managers. The fact about packages reads the databases without a node type.
 PACKAGE_MANAGERS = {
     "remote/facts/installed.py",
-    *(f"resources/shared/{name}.py" for name in ("apt", "apt_lists", "apt_sources", "diversions", "dpkg")),
+    *(f"resources/shared/{name}.py" for name in ("apt", "apt_lists", "apt_pins", "apt_sources", "diversions", "dpkg")),
     *(
         f"resources/shared/{name}.py"
         for name in ("dnf", "dnf_groups", "dnf_lists", "dnf_modules", "dnf_profiles", "dnf_program", "dnf_upgrade")

@@ -57,6 +57,24 @@ WON = {
         "{host_entry: 192.0.2.11, names: [db1]",
         "db1 is 192.0.2.99 on this host: line 2 of {path}",
     ),
+    "ssh": Won(
+        "/etc/ssh/ssh_config",
+        "Host *\n  ServerAliveInterval 5\nInclude /etc/ssh/ssh_config.d/*.conf\n",
+        "{ssh_config: 50-effect, settings: {ServerAliveInterval: 30}",
+        "ssh uses serveraliveinterval 5: line 2 of {path}",
+    ),
+    "apt": Won(
+        "/etc/apt/preferences.d/00-a",
+        "Package: dash\nPin: release a=*\nPin-Priority: 5\n",
+        "{apt_pin: effect, packages: [da*], pin: release a=*, priority: 900",
+        "apt gives dash the priority 5: line 1 of {path} (Package: dash) comes first",
+    ),
+    "locale": Won(
+        "/etc/environment",
+        "LC_ALL=POSIX\n",
+        "{locale: C.UTF-8, default_for: [LANG]",
+        "sessions use POSIX for LANG: line 1 of {path}",
+    ),
     "keys": Won(
         "/etc/ssh/sshd_config.d/10-a.conf",
         "Match User games\n  AuthorizedKeysFile /etc/ssh/keys/%u\n",
@@ -72,6 +90,9 @@ def site(light_host: Host, tmp_path: Path) -> Iterator[Site]:
     if not main.startswith("Include"):
         light_host.write("/etc/ssh/sshd_config", f"Include /etc/ssh/sshd_config.d/*.conf\n{main}")
     light_host.run(["mkdir", "-p", "/etc/ssh/sshd_config.d", "/etc/sysctl.d", "/usr/games", "/run/sshd"])
+    light_host.run(["mkdir", "-p", "/etc/ssh/ssh_config.d", "/etc/apt/preferences.d", "/etc/default"])
+    if not light_host.path("/etc/ssh/ssh_config").exists():
+        light_host.write("/etc/ssh/ssh_config", "Include /etc/ssh/ssh_config.d/*.conf\n")
     found = Site(light_host, tmp_path, "/srv")
     yield found
     found.clean()

@@ -38,19 +38,15 @@ ALONE = {
     **dict.fromkeys(
         ("ansible_module", "command", "http_request", "reboot", "wait_for"), "the node runs something, or waits"
     ),
-    **dict.fromkeys(("cron", "quadlet", "logrotate", "systemd_unit"), "another file of its kind adds to it"),
-    "apt_pin": "apt uses the highest priority, not the order of files",
+    **dict.fromkeys(("cron", "quadlet", "logrotate"), "another file of its kind adds to it"),
     "apt_repository": "apt refuses two definitions that differ, and the node takes its file back",
     "ca_certificate": "certificates add up",
     "dnf_repository": "dnf refuses two repositories of one id",
-    "kernel_module": "modprobe merges its files",
     "known_host": "ssh accepts any of the keys",
-    "locale": "the node writes the only file that decides",
     "mount": "the node compares what is mounted",
     "nftables": "tables add up: a packet must pass all of them",
     "pacman_repository": "the order is that of the main file, in which the node edits its line",
     "pam": "the node edits the stack itself",
-    "ssh_config": "users have their own files, which win by design",
     "ssh_key": "the node is about the file itself",
     "zypper_repository": "zypper refuses two repositories of one alias",
 }  # fmt: skip

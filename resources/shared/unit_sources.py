@@ -1,0 +1,179 @@
+"""The files from which systemd reads a unit, in its order, and which of them wins for a setting."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+
+from statecfg.remote.graph.model import HostNode
+from statecfg.remote.machine.world import World
+from statecfg.resources.shared import sources, systemd
+
+# Source: systemd.unit(5). The first directory that has a file hides files of that name in the others.
+_FOLDERS = (
+    "/etc/systemd/system.control",
+    "/run/systemd/system.control",
+    "/run/systemd/transient",
+    "/run/systemd/generator.early",
+    "/etc/systemd/system",
+    "/etc/systemd/system.attached",
+    "/run/systemd/system",
+    "/run/systemd/system.attached",
+    "/run/systemd/generator",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+    "/run/systemd/generator.late",
+)
+# Several lines of these add up, until an empty one removes the former ones. Of all others, the last line counts.
+_ADDING = frozenset((
+    "Documentation", "Wants", "Requires", "Requisite", "BindsTo", "PartOf", "Upholds", "Conflicts", "Before",
+    "After", "OnFailure", "OnSuccess", "PropagatesReloadTo", "ReloadPropagatedFrom", "PropagatesStopTo",
+    "StopPropagatedFrom", "JoinsNamespaceOf", "RequiresMountsFor", "WantsMountsFor", "SuccessExitStatus",
+    "RestartPreventExitStatus", "RestartForceExitStatus", "Sockets", "OpenFile", "Environment", "EnvironmentFile",
+    "PassEnvironment", "UnsetEnvironment", "SupplementaryGroups", "ReadWritePaths", "ReadOnlyPaths",
+    "InaccessiblePaths", "ExecPaths", "NoExecPaths", "TemporaryFileSystem", "BindPaths", "BindReadOnlyPaths",
+    "SystemCallFilter", "SystemCallArchitectures", "SystemCallLog", "RestrictAddressFamilies",
+    "RestrictFileSystems", "RestrictNamespaces", "CapabilityBoundingSet", "AmbientCapabilities", "LoadCredential",
+    "LoadCredentialEncrypted", "SetCredential", "SetCredentialEncrypted", "ImportCredential", "RuntimeDirectory",
+    "StateDirectory", "CacheDirectory", "LogsDirectory", "ConfigurationDirectory", "LogExtraFields",
+    "LogFilterPatterns", "MountImages", "ExtensionImages", "ExtensionDirectories", "RootImageOptions",
+    "CPUAffinity", "NUMAMask", "AllowedCPUs", "DeviceAllow", "IPAddressAllow", "IPAddressDeny", "SocketBindAllow",
+    "SocketBindDeny", "RestrictNetworkInterfaces", "BPFProgram", "IPIngressFilterPath", "IPEgressFilterPath",
+    "NFTSet", "IODeviceWeight", "IOReadBandwidthMax", "IOWriteBandwidthMax", "IOReadIOPSMax", "IOWriteIOPSMax",
+    "IODeviceLatencyTargetSec", "DisableControllers", "Delegate", "Symlinks", "OnActiveSec", "OnBootSec",
+    "OnStartupSec", "OnUnitActiveSec", "OnUnitInactiveSec", "OnCalendar", "PathExists", "PathExistsGlob",
+    "PathChanged", "PathModified", "DirectoryNotEmpty",
+))  # fmt: skip
+_ADDING_KINDS = ("Condition", "Assert", "Exec", "Listen", "BlockIO")
+_SAME = {"yes": "1", "true": "1", "on": "1", "no": "0", "false": "0", "off": "0"}
+
+
+class UnitLine:
+    """A setting of a file.
+
+    :ivar value: its value, with the lines that continue it
+    """
+
+    def __init__(self, place: sources.Place, section: str, name: str, value: str) -> None:
+        self.place, self.section, self.name, self.value = place, section, name, value
+
+
+def effect(node: HostNode, world: World, nodes: Mapping[str, HostNode]) -> str:
+    """Return the file that wins over a setting of the node's file; "" if none does.
+
+    :param nodes: a drop-in that another node manages may change the node's unit
+    """
+    attrs, path = node.attrs, node.attrs["path"]
+    if attrs.get("absent"):
+        return ""
+    unit = systemd.unit_name(attrs["name"])
+    files = read(world, unit)
+    if path not in files:
+        name = path[len(systemd.DIRECTORIES[0]) :]
+        winner = next((folder + name for folder in _FOLDERS if world.stat(folder + name) is not None), path)
+        return f"systemd does not read {path}: {winner} hides it" if winner != path else ""
+    lines = [line for each in files for line in _lines(world, each)]
+    managed = {str(other.attrs.get("path")) for other in nodes.values()} if not attrs.get("drop_in") else set()
+    for at, line in enumerate(lines):
+        winner_line = _winner(line, lines[at + 1 :]) if line.place.path == path else None
+        if winner_line is not None and winner_line.place.path not in {path, *managed}:
+            what = f"{winner_line.name}={winner_line.value}" if winner_line.value else f"no former {line.name}"
+            return f"systemd uses {what} for {unit}: {winner_line.place} comes later"
+    return _unread(world, unit, path) if world.due else ""
+
+
+def _unread(world: World, unit: str, path: str) -> str:
+    """Ask systemd for the files of a unit; return the files that it reads if the file is not one of them."""
+    argv = ["systemctl", "show", "--no-pager", "--property=LoadState,FragmentPath,DropInPaths", "--", unit]
+    shown = dict(line.partition("=")[::2] for line in world.probe(argv).text.splitlines())
+    if shown.get("LoadState") != "loaded" or unit.partition("@")[2].startswith("."):
+        return ""  # it is masked, or a template
+    found = [shown.get("FragmentPath", ""), *shown.get("DropInPaths", "").split()]
+    same = {sources.target(world, each) for each in found if each}
+    return "" if sources.target(world, path) in same else f"systemd reads {', '.join(filter(None, found))}, not {path}"
+
+
+def read(world: World, unit: str) -> list[str]:
+    """Return the files of a unit in the order in which systemd reads them: its own file, and its drop-ins."""
+    main = [f"{folder}/{name}" for name in _names(unit) for folder in _FOLDERS]
+    found = next((path for path in main if world.stat(path) is not None), "")
+    own = [found] if found and sources.target(world, found) != "/dev/null" else []
+    folders = [f"{folder}/{name}.d" for folder in _FOLDERS for name in _drop_in_names(unit)]
+    kinds = [f"{folder}/{unit.rpartition('.')[2]}.d" for folder in _FOLDERS]
+    return [*own, *sources.in_directories(world, [*folders, *kinds])]
+
+
+def _names(unit: str) -> list[str]:
+    """Return the name of a unit, and that of its template."""
+    prefix, at, rest = unit.partition("@")
+    return [unit, f"{prefix}@.{rest.rpartition('.')[2]}"] if at and not rest.startswith(".") else [unit]
+
+
+def _drop_in_names(unit: str) -> Iterator[str]:
+    """Yield the names whose drop-ins count for a unit, the strongest first, such as `a-b.service` and `a-.service`."""
+    for name in _names(unit):
+        yield name
+        prefix, _, suffix = name.rpartition(".")
+        parts = prefix.split("-")
+        for count in range(len(parts) - 1, 0, -1):
+            shorter = "-".join(parts[:count]) + "-"
+            if shorter not in ("-", prefix):
+                yield f"{shorter}.{suffix}"
+
+
+def _lines(world: World, path: str) -> Iterator[UnitLine]:
+    section, first, joined = "", None, ""
+    for place in sources.places(world, path):
+        text = place.text.strip()
+        if text[:1] in ("#", ";"):  # also between lines that continue each other
+            continue
+        first = first or place
+        joined += text
+        if joined.endswith("\\"):
+            joined = joined[:-1].rstrip() + " "
+            continue
+        name, separator, value = joined.partition("=")
+        if joined.startswith("[") and joined.endswith("]"):
+            section = joined[1:-1]
+        elif separator and section != "Install":
+            yield UnitLine(first, section, name.strip(), value.strip())
+        first, joined = None, ""
+
+
+def _winner(mine: UnitLine, later: list[UnitLine]) -> UnitLine | None:
+    """Return the later line because of which a line has no effect; None if it has one."""
+    same = [line for line in later if (line.section, line.name) == (mine.section, mine.name)]
+    if not same or not mine.value:
+        return None
+    if mine.name == "Environment":
+        return _variable(mine, same)
+    if mine.name in _ADDING or mine.name.startswith(_ADDING_KINDS):
+        at = next((at for at, line in enumerate(same) if not line.value), None)
+        again = at is not None and any(_plain(line.value) == _plain(mine.value) for line in same[at:])
+        return None if at is None or again else same[at]
+    return None if _plain(same[-1].value) == _plain(mine.value) else same[-1]
+
+
+def _variable(mine: UnitLine, later: list[UnitLine]) -> UnitLine | None:
+    """Return the later line that sets a variable of a line to something else, or that removes all variables."""
+    found: dict[str, tuple[str, UnitLine]] = {}
+    for line in later:
+        if not line.value:
+            found = dict.fromkeys(_variables(mine), ("", line))
+        found.update({name: (value, line) for name, value in _variables(line).items()})
+    lost = [found[name][1] for name, value in _variables(mine).items() if found.get(name, (value,))[0] != value]
+    return lost[0] if lost else None
+
+
+def _variables(line: UnitLine) -> dict[str, str]:
+    try:
+        words = shlex.split(line.value)
+    except ValueError:
+        return {}
+    return {word.partition("=")[0]: word.partition("=")[2] for word in words}
+
+
+def _plain(value: str) -> str:
+    text = " ".join(value.split())
+    return _SAME.get(text.lower(), text)
