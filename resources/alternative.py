@@ -20,9 +20,10 @@ def alternative(
     """Choose the program that a name of update-alternatives(1) refers to, such as `editor`.
 
     Without `path`, the name is in automatic mode: it refers to the program with the highest priority. With `link` and
-    `priority`, statecfg first registers the program, if it is not registered.
+    `priority`, statecfg first registers the program, if it is not registered with them. A missing link is made again.
 
-    Undo: statecfg restores the former mode and the former choice. It removes a program that the node registered.
+    Undo: statecfg restores the former mode and the former choice, and the former link and priority of a program that
+    was registered before. It removes a program that the node registered.
 
     :param name: the name of the alternatives, as ``update-alternatives --get-selections`` lists them
     :param path: the program; default: automatic mode

@@ -12,7 +12,7 @@ from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import apt_settings, records
+from statecfg.resources.shared import apt_settings, package_manager, records
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -39,15 +39,17 @@ def debconf(host: World) -> dict[str, records.Fields]:
 
 
 def stored(world: World, path: str) -> dict[str, tuple[str, bool]]:
-    """Return the answers in a file of debconf: question → value, and whether it is marked as seen."""
+    """Return the answers in a file of debconf: question → value, and whether it is marked as seen.
+
+    A line break in a value is ``\\n``, as in the input of debconf-set-selections.
+    """
     if world.stat(path) is None:
         return {}
     found = {}
     for paragraph in world.read(path).decode("utf-8", "replace").split("\n\n"):
         fields = dict(_FIELD.findall(paragraph))
         if fields.get("Name"):
-            value = fields.get("Value", "").replace("\\n", "\n")
-            found[fields["Name"]] = (value, "seen" in fields.get("Flags", "").split(", "))
+            found[fields["Name"]] = (fields.get("Value", ""), "seen" in fields.get("Flags", "").split(", "))
     return found
 
 
@@ -57,8 +59,8 @@ def answer(machine: Machine, package: str, answers: dict[str, str], passwords: d
     rows = []
     for question_type, values in (("string", answers), ("password", passwords)):
         for question, value in sorted(values.items()):
-            escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
-            rows.append(f"{package} {question} {question_type} {escaped}\n")
+            one_line = value.replace("\n", "\\n")  # older ledgers have line breaks in former answers
+            rows.append(f"{package} {question} {question_type} {one_line}\n")
     shown = {**answers, **dict.fromkeys(passwords, "(a new password)")}
     effect = {"debconf": {question: {"value": value, "unseen": None} for question, value in shown.items()}}
     return machine.run([PROGRAM], effect, input="".join(rows).encode(), env=apt_settings.QUIET, timeout=300.0)
@@ -80,12 +82,16 @@ def restore_answers(machine: Machine, package: str, commands: list[str], gone: S
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the stored answers.
 
-    :raises CheckError: if the host has no debconf
+    :raises CheckError: if the host has no debconf, or it can't store an answer
     """
     attrs = node.attrs
     if world.is_known(PROGRAM) and world.stat(PROGRAM) is None:
         raise CheckError(f"{PROGRAM} does not exist: statecfg answers questions of Debian packages only")
     known, passwords = world.facet("debconf"), attrs.get("passwords") or {}
+    for question, value in {**(attrs.get("answers") or {}), **passwords}.items():
+        if _continues(value):
+            text = "debconf-set-selections can't store the answer to %s: a backslash at its end continues the line"
+            raise CheckError(text % question)
     wrong = {name: value for name, value in (attrs.get("answers") or {}).items() if not _says(known.get(name), value)}
     if passwords:
         former = stored(world, PASSWORDS)
@@ -99,9 +105,14 @@ def _says(entry: records.Fields | None, value: str) -> bool:
     return entry is not None and entry.get("value") == value and not entry.get("unseen")
 
 
+def _continues(value: str) -> bool:
+    """Return whether debconf-set-selections would append the next line to this value: it knows no escapes."""
+    return value.endswith("\\")
+
+
 def installed(world: World, package: str) -> bool:
     """Return whether the package is installed, so that it has read its passwords."""
-    return "version" in (world.entry("packages", package) or {})
+    return "version" in (world.entry(package_manager.packages.name, package) or {})
 
 
 def remember(node: HostNode, world: World) -> DebconfMemory:
@@ -133,6 +144,9 @@ def undo(node: HostNode, memory: DebconfMemory, world: World) -> ActionSpec:
             if not installed(world, package):
                 left.append(f"the former password of {question} was not recorded: it keeps the new one")
         elif now is None or now["value"] != was["value"]:
+            if _continues(was["value"]):
+                left.append(f"the former answer to {question} ends with a backslash, so it can't be restored")
+                continue
             back[question] = was["value"]
             unseen += [question] if was.get("unseen") else []
         elif was.get("unseen") and not now.get("unseen"):

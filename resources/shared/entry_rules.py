@@ -138,12 +138,14 @@ def check_zone(attrs: Mapping[str, Any]) -> None:
 
 
 def check_own_name(attrs: Mapping[str, Any]) -> None:
-    """Check the name that a host gives itself. Linux allows 64 bytes.
+    """Check the name that a host gives itself. Linux allows 64 bytes, and hostname(1) no underscore.
 
     :raises Wrong: if it is not valid
     """
     name = attrs["name"]
     check_host_name(name)
+    if "_" in name:
+        raise Wrong(f"{show(name)} contains an underscore, which hostname(1) refuses", "use `-`")
     if len(name) > 64:
         raise Wrong(f"a name of {len(name)} bytes; the name of a host has at most 64")
 

@@ -196,6 +196,17 @@ def test_answers_are_given_before_the_installation_and_forgotten_with_it(
     assert "asker/" not in site.host.read("/var/cache/debconf/config.dat")
 
 
+def test_a_password_alone_is_stored_as_it_is(site: Site) -> None:
+    """debconf knows no escapes in its input."""
+    words = r"answers: {asker/color: 'a\b'}, passwords: {asker/password: 'c\d'}"
+    playbook = site.write("asker.yml", f"debconf: asker, {words}")
+    site("apply", playbook, "--yes")
+    ask = r"printf 'GET asker/color\nGET asker/password\n' | debconf-communicate asker"
+    assert site.host.run(["sh", "-c", ask]).stdout == "0 a\\b\n0 c\\d\n"
+    assert {node["outcome"] for node in site.report("apply", playbook, "--yes").values()} == {"unchanged"}
+    site("destroy", playbook, "--yes")
+
+
 def test_former_answers_are_restored(site: Site) -> None:
     site.host.run(["sh", "-c", "echo asker asker/color string green | debconf-set-selections"])
     try:

@@ -221,6 +221,7 @@ def _alternative(root: str, requires: list[Graph]) -> list[Graph]:
 def _alternative_drift(host: Host, root: str) -> None:
     host.run(["update-alternatives", "--install", "/usr/local/bin/truth", "truth", f"{root}/two", "9"])
     host.run(["update-alternatives", "--auto", "truth"])
+    host.run(["rm", "/usr/local/bin/truth"])
 
 
 def _diversion(root: str, requires: list[Graph]) -> list[Graph]:

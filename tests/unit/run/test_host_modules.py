@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from types import ModuleType
 
@@ -10,7 +11,8 @@ import pytest
 import statecfg
 from statecfg.remote.graph.above import Above
 from statecfg.remote.graph.nodetype import NodeType, facet
-from statecfg.run import host_modules
+from statecfg.run import bundle, host_modules
+from tests.unit.resources.conformance import types
 
 
 @pytest.fixture
@@ -45,3 +47,13 @@ def test_a_host_without_the_types_of_attributes_lacks_only_these(
 def test_former_names_work_on_hosts_without_a_warning(host: ModuleType) -> None:
     assert host.table is facet
     Above().renamed("NodeType.claims", "NodeType.identity")  # pytest would raise a warning as an error
+
+
+@pytest.mark.parametrize("name", types.TYPES)
+def test_the_facets_that_a_type_asks_for_are_sent_with_it(name: str) -> None:
+    sent = {**host_modules.core(), **bundle.modules_of([name])[0]}
+    texts = [text for _, _, text in sent.values()]
+    there = {"users", "groups"}.union(*(re.findall(r'@facet\("(\w+)"', text) for text in texts))
+    # A module that reads FACETS asks whether a facet is there.
+    asked = [re.findall(r'\.(?:entry|facet)\("(\w+)"', text) for text in texts if "FACETS" not in text]
+    assert set().union(*asked) <= there
