@@ -24,9 +24,9 @@ def quadlet(
 
     statecfg makes systemd read the file, which lets podman make the unit. The node fails if podman makes no unit.
     A `service` node starts the unit: ``shop.container`` makes the service ``shop``, ``data.volume`` the service
-    ``data-volume``. Its section ``Install`` starts it at boot. The host needs podman 4.4 or later. Every user of the
-    host can read the file, so it must not contain secrets: put them into podman's own secrets, or into a `file` that
-    ``EnvironmentFile`` names.
+    ``data-volume``; the setting ``ServiceName`` of podman 5 gives it another name. Its section ``Install`` starts it at
+    boot. The host needs podman 4.4 or later. Every user of the host can read the file, so it must not contain secrets:
+    put them into podman's own secrets, or into a `file` that ``EnvironmentFile`` names.
 
     Undo: statecfg restores the file that existed before, or removes the node's file, and makes systemd read it.
     Volumes and images stay.

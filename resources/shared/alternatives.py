@@ -165,7 +165,7 @@ def _linked(name: str, entry: records.Fields | None, link: str | None, world: Wo
     found = world.stat(wanted) if wanted is not None and world.is_known(wanted) else None
     if found is not None and found.file_type != "symlink":
         raise CheckError(f"{wanted} is not a link, and update-alternatives does not replace it; remove it")
-    return (entry or {}).get("linked", True)
+    return entry is None or bool(entry.get("linked", True))
 
 
 def remember(node: HostNode, world: World) -> AlternativeMemory:

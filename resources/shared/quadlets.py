@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping
 
-from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
+from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import unit_files
+from statecfg.resources.shared import paths, unit_files
 
 DIRECTORY = "/etc/containers/systemd"
 GENERATOR = "systemd/system-generators/podman-system-generator"  # the program of podman that makes the units
@@ -23,16 +24,35 @@ def path_of(name: str) -> str:
     return posixpath.join(DIRECTORY, name)
 
 
-def unit_of(name: str) -> str:
-    """Return the unit that podman makes of a quadlet. A template, such as `shop@.container`, makes a template."""
+def unit_of(name: str, text: str = "") -> str:
+    """Return the unit that podman makes of a quadlet. A template, such as `shop@.container`, makes a template.
+
+    :param text: the content of the file, which can give the unit another name
+    """
     stem, _, suffix = name.rpartition(".")
+    section = ""
+    named = None
+    for line in text.splitlines():
+        section = line.strip() if line.startswith("[") else section
+        setting = re.match(r"ServiceName\s*=\s*(\S+)", line)
+        named = setting[1] if setting and section == f"[{suffix.capitalize()}]" else named
     end = UNITS[suffix]
-    return (stem[:-1] + end + "@" if stem.endswith("@") else stem + end) + ".service"
+    return (named or (stem[:-1] + end + "@" if stem.endswith("@") else stem + end)) + ".service"
 
 
-def _as_unit(node: HostNode) -> HostNode:
-    """Return the node of the `systemd_unit` whose file is the quadlet."""
-    more = {"name": unit_of(node.attrs["name"]), "verify": False, "boot": "generated"}
+def _as_unit(node: HostNode, world: World, installed: bool = False) -> HostNode:
+    """Return the node of the `systemd_unit` whose file is the quadlet.
+
+    :param installed: the content is that of the file on the host
+    """
+    content, path = b"", node.attrs["path"]
+    stat = paths.look(world, path)
+    if not installed and not node.attrs.get("absent"):
+        content = Blob.of(node.attrs["content"]).read()
+    elif stat is not None and stat.file_type == "file":
+        content = world.read(path)
+    unit = unit_of(node.attrs["name"], content.decode("utf-8", "replace"))
+    more = {"name": unit, "verify": False, "boot": "generated"}
     return HostNode(node.provides, node.type, node.requires, {**node.attrs, **more})
 
 
@@ -41,12 +61,13 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
     :raises CheckError: if the host has no podman that knows quadlets, podman makes no unit, or the unit still runs
     """
-    attrs, unit = node.attrs, unit_of(node.attrs["name"])
+    attrs = node.attrs
     generators = [posixpath.join(above, GENERATOR) for above in ("/usr/lib", "/lib", "/usr/local/lib")]
     if not attrs.get("absent") and all(world.apparent(path) is None and world.is_known(path) for path in generators):
         text = "this host has no podman that knows quadlets; require its package, in version 4.4 or later"
         raise CheckError(text)
-    actions = unit_files.check(_as_unit(node), nodes, world)
+    as_unit = _as_unit(node, world)
+    unit, actions = as_unit.attrs["name"], unit_files.check(as_unit, nodes, world)
     if actions or attrs.get("absent") or "@" in unit or world.entry("units", unit) is not None:
         return actions
     if world.acted:
@@ -57,11 +78,11 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
 def remember(node: HostNode, world: World) -> unit_files.UnitFileMemory:
     """Record the file, and whether its directory exists."""
-    return unit_files.remember(_as_unit(node), world)
+    return unit_files.remember(_as_unit(node, world), world)
 
 
 def undo(
     node: HostNode, memory: unit_files.UnitFileMemory, world: World, to_remove: Mapping[str, HostNode]
 ) -> ActionSpec:
     """Restore the former file or remove the node's file, and make systemd read the units."""
-    return unit_files.undo(_as_unit(node), memory, world, to_remove)
+    return unit_files.undo(_as_unit(node, world, installed=True), memory, world, to_remove)

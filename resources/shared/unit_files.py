@@ -154,9 +154,10 @@ def require_stopped(world: World, unit: str) -> None:
     """
     state = systemd.find(world, unit)
     if state is not None and (state.up or state.enabled == "enabled"):
+        stopped = {"running: false": state.up, "enabled: false": state.enabled == "enabled"}
+        wanted = " and ".join(attribute for attribute, needed in stopped.items() if needed)
         how = "runs" if state.up else "starts at boot"
-        text = "%s %s; require a service node for it with running: false and enabled: false"
-        raise CheckError(text % (unit, how))
+        raise CheckError(f"{unit} {how}; require a service node for it with {wanted}")
 
 
 def remember(node: HostNode, world: World) -> UnitFileMemory:

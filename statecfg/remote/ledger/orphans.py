@@ -194,7 +194,9 @@ def unrecorded(before: str, lineage: str) -> str:
         return ""
     now = f"now {lineage[:12]}, before {before[:12]}" if lineage else "it has none now"
     text = f"the ledger was lost or replaced since this controller's last run ({now}): statecfg prunes nothing"
-    return f"{text}. Check that this is the right machine. After an apply, its present ledger counts" if lineage else text
+    return (
+        f"{text}. Check that this is the right machine. After an apply, its present ledger counts" if lineage else text
+    )
 
 
 def refusal(orphans_found: Orphans, total: int, agreed: bool) -> str:
