@@ -169,7 +169,8 @@ class OwnLogin:
         rule = whole.verdict(self.user, "/usr/bin/python3", str(target), whole.rules)
         if rule is None or rule.command.startswith("!"):
             return f"sudo would not allow {self.user} to become {target}"
-        if rule.password and not with_password:
+        asks = rule.password or (rule.password is None and whole.unasked(rule, self.user) is None)
+        if asks and not with_password:
             return f"sudo would ask {self.user} for a password, because of {rule.place}"
         return ""
 

@@ -216,19 +216,34 @@ def setting(world: World, user: str, name: str, default: str) -> tuple[str, sour
     return (first.text, first.place) if first is not None else (default, None)
 
 
+def patterns(world: World, user: str, name: str) -> tuple[list[str], sources.Place | None]:
+    """Return the patterns of all lines of a setting that adds up, and its first line, as far as they are known.
+
+    :param name: the setting in lower case, such as `allowusers`
+    """
+    lines = [line for line in read(world) if line.keyword == name]
+    lines = [line for line in lines if all(_matches(world, block, user) for block in line.blocks)]
+    said = settings(world, user)
+    texts = [line.text for line in lines]
+    if said is not None:
+        answers = (line.partition(" ") for line in said.splitlines())
+        texts = [value for keyword, _, value in answers if keyword == name]
+    return [word.strip('"') for text in texts for word in text.split()], lines[0].place if lines else None
+
+
 def _matches(world: World, block: str, user: str) -> bool:
     """Return whether the criteria of a block hold for a user; False if only the connection could tell."""
     words = block.split()
     if [word.lower() for word in words] == ["all"]:
         return True
     for criterion, pattern in zip(words[::2], words[1::2]):
-        candidates = [user] if criterion.lower() == "user" else _groups(world, user)
+        candidates = [user] if criterion.lower() == "user" else groups_of(world, user)
         if criterion.lower() not in ("user", "group") or not any(listed(name, pattern) for name in candidates):
             return False
     return len(words) >= 2
 
 
-def _groups(world: World, user: str) -> list[str]:
+def groups_of(world: World, user: str) -> list[str]:
     """Return the names of a user's groups, as far as they are known."""
     try:
         entry: Mapping[str, object] = world.entry("users", user) or {}

@@ -25,10 +25,12 @@ class Permission:
 
     :ivar users: the list of users, as written
     :ivar run_as: the users as whom, "root" by default
-    :ivar password: whether sudo asks for a password
+    :ivar password: whether sudo asks for a password; None if its settings decide
     """
 
-    def __init__(self, place: sources.Place, users: str, hosts: str, run_as: str, password: bool, command: str) -> None:
+    def __init__(
+        self, place: sources.Place, users: str, hosts: str, run_as: str, password: bool | None, command: str
+    ) -> None:
         self.place, self.users, self.hosts = place, users, hosts
         self.run_as, self.password, self.command = run_as, password, command
 
@@ -92,7 +94,7 @@ class Rules:
         words = re.sub(r"\s*,\s*", ",", left.strip()).rsplit(None, 1)
         if not separator or len(words) != 2:
             return
-        run_as, password = "root", True
+        run_as, password = "root", None
         for part in split(re.split(r"\s:\s+\S+\s*=", right)[0]):
             found = re.match(r"\(([^)]*)\)\s*", part)
             if found:
@@ -107,15 +109,15 @@ class Rules:
 
     def concerns(self, rule: Permission, user: str) -> bool:
         """Return whether a rule is for an item of a list of users, on this host."""
-        return self._listed(split(rule.users), "User", user) and self._listed(split(rule.hosts), "Host", "")
+        return self.listed(split(rule.users), "User", user) and self.listed(split(rule.hosts), "Host", "")
 
-    def _listed(self, items: Sequence[str], kind: str, wanted: str, depth: int = 0) -> bool:
+    def listed(self, items: Sequence[str], kind: str, wanted: str, depth: int = 0) -> bool:
         """Return whether a list names something. The last item that names it decides; `!` excludes it."""
         found = False
         for item in items:
             name = item.lstrip("! ")
             if (kind, name) in self.aliases and depth < DEEPEST:
-                named = self._listed(self.aliases[kind, name], kind, wanted, depth + 1)
+                named = self.listed(self.aliases[kind, name], kind, wanted, depth + 1)
             else:
                 named = self._is(kind, name, wanted)
             if named:
@@ -152,9 +154,23 @@ class Rules:
         """Return the rule that decides about a command, None if no rule matches."""
         for rule in reversed(rules):
             same = rule.run_as in (run_as, "ALL") or rule.run_as.startswith(("ALL:", run_as + ":"))
-            if same and self.concerns(rule, user) and self._listed([rule.command.lstrip("! ")], "Cmnd", command):
+            if same and self.concerns(rule, user) and self.listed([rule.command.lstrip("! ")], "Cmnd", command):
                 return rule
         return None
+
+    def unasked(self, rule: Permission, user: str) -> sources.Place | None:
+        """Return the setting because of which sudo asks for no password for a rule without a tag.
+
+        Source: sudoers(5): settings for commands win over those for target users, and these over all others.
+        """
+        ranks = {"": 0, "@": 0, ":": 0, ">": 1, "!": 2}
+        kinds = {"@": ("Host", ""), ":": ("User", user), ">": ("Runas", rule.run_as), "!": ("Cmnd", rule.command)}
+        rank, found = 0, None
+        for place, scope, text in self.defaults if rule.password is None else ():
+            kind, sign = scope[:1], re.match(r"(!?)\s*authenticate\Z", text)
+            if sign and ranks[kind] >= rank and (not kind or self.listed(split(scope[1:]), *kinds[kind])):
+                rank, found = ranks[kind], place if sign[1] else None
+        return found
 
 
 def _host(world: World) -> str:
@@ -203,6 +219,7 @@ def effect(node: HostNode, world: World) -> str:
         later = [other for other in whole.rules[at + 1 :] if other.place.path != path]
         for user in split(rule.users):
             why = _differs(rule, whole.verdict(user, rule.command.lstrip("! "), rule.run_as, later), user)
+            why = why or _without_password(whole, rule, user, path)
             if why:
                 return why
     return _default(whole, path) or (_asked(world, whole, path) if world.due else "")
@@ -212,12 +229,24 @@ def _differs(rule: Permission, winner: Permission | None, user: str) -> str:
     if winner is None:
         return ""
     denied = winner.command.startswith("!")
-    if denied == rule.command.startswith("!") and (denied or winner.password == rule.password):
+    if denied == rule.command.startswith("!") and (denied or _asks(winner) == _asks(rule)):
         return ""
     what = f"denies {user} {rule.command}" if denied else f"allows {user} {rule.command}"
     if not denied and not rule.command.startswith("!"):
-        what = f"asks {user} for {'a' if winner.password else 'no'} password for {rule.command}"
+        what = f"asks {user} for {'a' if _asks(winner) else 'no'} password for {rule.command}"
     return f"sudo {what}: {winner.place} comes later"
+
+
+def _asks(rule: Permission) -> bool:
+    return rule.password is not False
+
+
+def _without_password(whole: Rules, rule: Permission, user: str, path: str) -> str:
+    """Return the setting because of which sudo asks for no password, though the rule has no NOPASSWD."""
+    free = None if rule.command.startswith("!") else whole.unasked(rule, user)
+    if free is None or free.path == path:
+        return ""
+    return f"sudo asks {user} for no password for {rule.command}: {free}"
 
 
 def _default(whole: Rules, path: str) -> str:

@@ -8,11 +8,12 @@ from statecfg.remote.machine.world import World
 from statecfg.resources.shared import unit_managers, unit_states
 
 UP = unit_states.UP
+FORGOTTEN = 5.0  # seconds before the end of an action: lines of a unit of which systemd has forgotten the start
 LINES = 10  # lines of the journal that are shown
 LONGEST = 1000  # characters; a longer line is not shown
 _ASKED = (
     "Id,ActiveState,SubState,Result,ExecMainStatus,NRestarts,ActiveEnterTimestampMonotonic,"
-    "InactiveExitTimestampMonotonic,TriggeredBy"
+    "InactiveExitTimestampMonotonic,TriggeredBy,ConditionResult,ConditionTimestampMonotonic,Type,RemainAfterExit"
 )
 _NEEDS = "Requires,Requisite,BindsTo"
 
@@ -76,5 +77,12 @@ def died(world: World, unit: str, since: float, wanted: bool) -> str:
         return ""
     how = "it started and ended, and systemd started it again" if up else "it started and then ended"
     begun = int(properties.get("InactiveExitTimestampMonotonic") or 0) / 1e6
+    tested = int(properties.get("ConditionTimestampMonotonic") or 0) / 1e6
+    if not up and properties.get("ConditionResult") == "no" and tested > begun:
+        how, begun = "it did not start, because a condition of the unit does not hold", tested
+    elif not up and not begun:  # systemd unloads units that don't run, and forgets their times
+        how, begun = "it does not run after its start", since - FORGOTTEN
+    if not up and (properties.get("Type"), properties.get("RemainAfterExit")) == ("oneshot", "no"):
+        how += " (Type=oneshot without RemainAfterExit=true)"
     # If it began long ago, its action was a reload; if later, systemd has started it again.
     return f"{how}: {account(world, unit, begun if since - unit_states.TIMEOUT < begun <= since else since)}"

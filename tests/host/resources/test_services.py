@@ -159,3 +159,12 @@ def test_a_failure_shows_the_end_of_the_journal(site: Site) -> None:
         reason = found[f"service:{unit}"]["reason"]
         assert "CAUSE: port 80 is in use" in reason, unit
         assert "older" not in reason and "line 1 " not in reason, unit
+
+
+def test_a_unit_that_does_not_stay_up_says_why(site: Site) -> None:
+    site.host.write("/etc/systemd/system/cond.service", f"[Unit]\nConditionPathExists=/srv/no-such\n{SLEEP}")
+    site.host.write("/etc/systemd/system/short.service", "[Service]\nType=oneshot\nExecStart=/usr/bin/true\n")
+    site.host.run(["systemctl", "daemon-reload"])
+    for name, why in (("cond", "ConditionPathExists=/srv/no-such"), ("short", "without RemainAfterExit=true")):
+        node = nodes(site.report("apply", f"  - {{service: {name}, running: true}}\n", code=1))[f"service:{name}"]
+        assert why in str(node) and "it started and then ended" not in str(node)
