@@ -104,16 +104,18 @@ def attribute_actions(
         if owner is not None or group is not None:
             actions.append(chown(path, owner, group))
     # A change of owner clears the set-user-id and set-group-id bits, so they are set again after it.
-    if mode is not None and (mode != stat.mode or (actions and mode & 0o6000) or _exceeds(path, stat, mode, nodes)):
+    if mode is not None and (
+        mode != stat.mode or (actions and mode & 0o6000) or _exceeds(world, path, stat, mode, nodes)
+    ):
         actions.append(chmod(path, mode))
     return actions
 
 
-def _exceeds(path: str, stat: Stat, mode: int, nodes: Mapping[str, HostNode]) -> bool:
+def _exceeds(world: World, path: str, stat: Stat, mode: int, nodes: Mapping[str, HostNode]) -> bool:
     """Tell whether an access list that no node manages grants more than a mode."""
-    return bool(access.excess(stat.acl, mode)) and not any(
-        other.type == "acl" and other.attrs["path"] == path for other in nodes.values()
-    )
+    if not access.excess(stat.acl, mode) or f"acl:{path}" in world.elsewhere:
+        return False
+    return not any(other.type == "acl" and other.attrs["path"] == path for other in nodes.values())
 
 
 def changes_hands(stat: Stat, owner: str | None) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Container, Dict, List, Mapping, Optional, Set, Tuple, Union
+from typing import Container, Dict, List, Mapping, Optional, Set, Union
 
-from statecfg.remote.graph.model import Attrs
 from statecfg.remote.ledger.ledger import Ledger
-from statecfg.remote.ledger.records import Debt, Resource
+from statecfg.remote.ledger.records import Debt, Resource, StoredDefinition
 from statecfg.remote.ledger.snapshot import Front
 from statecfg.remote.machine.digests import Digests
 
@@ -44,10 +43,9 @@ class RecordedResources:
         self.ledger = ledger = self.ledger.opened()
         return ledger
 
-    def elsewhere(self, playbook: str, name: str) -> Tuple[str, Attrs]:
-        """Return the type and the attributes of a resource of another playbook, as the ledger stores them."""
-        definition = self.opened().resources(playbook, name)[name].definition
-        return definition.type, definition.attrs
+    def elsewhere(self, playbook: str, name: str) -> StoredDefinition:
+        """Return the definition of a resource of another playbook."""
+        return self.opened().resources(playbook, name)[name].definition
 
     def note_secrets(self, playbook: str, names: Mapping[str, str], known: Container[str]) -> None:
         """Add the paths of secrets that this run may not know to `secret_paths`.

@@ -14,18 +14,19 @@ from statecfg.remote.ledger.claims import OWNED, paths
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.paths import within
 from statecfg.remote.run.definitions import StoredDefinitions
+from statecfg.remote.run.parts import Parts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
     from statecfg.remote.graph.model import HostNode
-    from statecfg.remote.ledger.records import Resource
+    from statecfg.remote.ledger.records import Resource, StoredDefinition
     from statecfg.remote.run.order import Order
     from statecfg.remote.run.plan import Step
 
+    Look = Callable[[str, str], StoredDefinition]
     # Owner → what it does, and the claims that it loses if it is taken over; none if it loses its whole record.
-    Look = Callable[[str, str], Tuple[str, Mapping[str, Any]]]
     Conflicts = Dict["Owner", Tuple[str, List[str]]]
 
 LISTS = ("part", "adds", "whole", "inside")  # kinds of claims that are not about one whole object
@@ -56,7 +57,8 @@ class Claims:
 
     :param owners: these nodes
     :param definitions: converts the nodes of this run
-    :param look: returns the type and the attributes of a resource in the ledger: `f(playbook, name)`; None if unknown
+    :param look: returns the definition of a resource in the ledger: `f(playbook, name)`; None if unknown
+    :ivar parts: the owners that edit the same files as nodes of this run; None if `look` is
     :ivar taken: node → the owners from which it takes over, and the claims that each loses
     """
 
@@ -69,6 +71,19 @@ class Claims:
             for claim in owner.claims:
                 self._by_claim.setdefault(claim, []).append(owner)
         self._places: Optional[Dict[str, List[Owner]]] = None
+        self.parts = Parts(self.foreign, look) if look is not None else None
+        # Those of `parts` beside the node of this turn that were as defined before it acted, each with the file.
+        self._sound: Dict[Owner, str] = {}
+
+    def types(self, nodes: Iterable[HostNode]) -> Dict[str, str]:
+        """Return type → module, for the owners that edit the same files as these nodes."""
+        return self.parts.types(self._claims(node) for node in nodes) if self.parts is not None else {}
+
+    def _claims(self, node: HostNode) -> List[str]:
+        """Return all that a node owns, without the marks of the ledger."""
+        if isinstance(node, Orphan):
+            return [*node.resource.definition.identities, *node.resource.definition.owned]
+        return [claim[1:] if claim[:1] == OWNED else claim for claim in self.definitions.claims(node)]
 
     def places(self, machine: Any) -> Dict[str, List[Owner]]:
         """Return path without links → its owners."""
@@ -95,6 +110,11 @@ class Claims:
         return found
 
     # A planned node
+
+    def watch(self, node: HostNode, machine: Any) -> None:
+        """Note which parts of files are as defined. Call this before the node's actions on the simulated machine."""
+        if self.parts is not None:
+            self._sound = self.parts.sound(self.parts.beside(self._claims(node)), machine)
 
     def settle(self, step: Step, machine: Any) -> None:
         """Let a node fail if it changes what another playbook owns, or note that it takes this over.
@@ -132,12 +152,8 @@ class Claims:
     def _conflicts(self, step: Step, machine: Any) -> Conflicts:
         """Return the owners of what a node changes."""
         node = step.node
-        if isinstance(node, Orphan):
-            definition, digest = node.resource.definition, node.resource.digest
-            claims = [*definition.identities, *definition.owned]
-        else:
-            claims = [claim[1:] if claim[:1] == OWNED else claim for claim in self.definitions.claims(node)]
-            digest = self.definitions.digest(node)
+        claims = self._claims(node)
+        digest = node.resource.digest if isinstance(node, Orphan) else self.definitions.digest(node)
         found: Conflicts = {}
         if step.changes or not step.triggered_by:  # a restart changes nothing that is owned
             # What happens to files shows in their own changes, unless a program does it.
@@ -148,7 +164,7 @@ class Claims:
                 for owner in self._by_claim.get(claim, ()) if kind not in apart else ():
                     if not self._agree(node, digest, owner):
                         found[owner] = f"{owner} manages the same {kind}", []
-            found.update(self._in_lists(claims))
+            found.update(self._in_lists([*claims, *_without_accounts(machine)]))
         found.update(self._in_files(node, claims, digest, machine))
         return found
 
@@ -162,9 +178,10 @@ class Claims:
             return True
         if isinstance(node, Orphan) or not owner.playbook:
             return False
-        node_type, theirs = self.look(owner.playbook, owner.name) if self.look is not None else ("", {})
-        if node_type != node.type:
+        definition = self.look(owner.playbook, owner.name) if self.look is not None else None
+        if definition is None or definition.type != node.type:
             return False
+        theirs = definition.attrs
         mine = json.loads(json.dumps(self.definitions.attrs(node)))
         listed, _ = _lists(claim.lstrip(OWNED) for claim in self.definitions.claims(node))
         items = set().union(*listed.values())
@@ -204,6 +221,10 @@ class Claims:
         own = {real(machine, claim[5:]) for claim in claims if claim[:5] == FILE}
         parts = {real(machine, claim[10:]) for claim in claims if claim[:10] == "part:path:"}
         beside = {real(machine, path) for path in paths(claims)} - own - parts  # such as an access list
+        still = self.parts.sound(self._sound, machine) if self.parts is not None else {}
+        for owner, path in self._sound.items():
+            if owner not in still:
+                found[owner] = f"{owner} manages a part of {path}, and this node changes it", []
         for path, fields in _changed(machine).items():
             gone = fields.get("kind", "") is None
             for owner in places.get(path, ()):
@@ -295,6 +316,17 @@ def _contains(claims: Sequence[str], others: Sequence[str]) -> bool:
     items, whole = _lists(claims)
     theirs, _ = _lists(others)
     return bool(theirs) and all(name in whole and names <= items.get(name, set()) for name, names in theirs.items())
+
+
+def _without_accounts(machine: Any) -> List[str]:
+    """Return the lists of which the node leaves nothing, because it removes a user or a group."""
+    found = []
+    for (thing, field), (before, after) in machine.changes.values.items():
+        kind, _, name = thing.partition(" ")
+        if before is not None and after is None and (kind, field) in (("user", "uid"), ("group", "gid")):
+            found += [f"whole:the keys of {name}", f"whole:the groups of {name}"] if kind == "user" else []
+            found += [f"whole:the members of {name}"] if kind == "group" else []
+    return found
 
 
 def _changed(machine: Any) -> Dict[str, Dict[str, Any]]:

@@ -137,9 +137,8 @@ class Management:
         if foreign or self.order.partial:
             from statecfg.remote.run import claims
 
-            self.claims = claims.of_run(
-                self.order, foreign, resources, defined, self.definitions, self.recorded.elsewhere
-            )  # fmt: skip
+            look = self.recorded.elsewhere
+            self.claims = claims.of_run(self.order, foreign, resources, defined, self.definitions, look)
 
     def _prunes(self) -> bool:
         """Return whether the run removes all orphans; warn if it should, but has no record of them."""
@@ -182,20 +181,22 @@ class Management:
         return PreviousSecrets(nodes, self.recorded.secret_paths)
 
     def load_types(self) -> List[str]:
-        """Load the node types of the orphans; return the names of the types and modules that this host lacks."""
+        """Load the types of orphans and of others' `Parts`; return the types and modules that this host lacks."""
         from importlib import import_module
 
         missing: List[str] = []
-        dependents = self.dependents.nodes if self.dependents is not None else ()
-        for orphan in (*self.all_orphans(checked=True), *dependents):
-            module = orphan.resource.definition.module
-            if orphan.type in REGISTRY or orphan.type in missing:
+        orphans, dependents = list(self.all_orphans(checked=True)), self.dependents
+        removed = [*orphans, *(dependents.nodes if dependents is not None else ())]
+        wanted = {orphan.type: orphan.resource.definition.module for orphan in removed}
+        if self.claims is not None:
+            wanted.update(self.claims.types([*orphans, *(node for layer in self.layers for node in layer)]))
+        for name, module in wanted.items():
+            if name in REGISTRY:
                 continue
             try:
                 import_module(module)
-            except ImportError:
-                # A file in resources/ may define types whose names differ from its own.
-                missing += {orphan.type, module.rpartition(".")[2]}
+            except ImportError:  # a file in resources/ may define types whose names differ from its own
+                missing += {name, module.rpartition(".")[2]}
         return missing
 
     def follow(self) -> None:
@@ -251,8 +252,7 @@ class Management:
             resources = dict(self.recorded.resources)
             resources.update((orphan.provides, orphan.resource) for orphan in self.all_orphans())
             tracked = {name: lifecycle.Tracked(name, was.state, was.owing) for name, was in resources.items()}
-            for name, resource in self.orphans.renamed.items() if self.orphans is not None else ():
-                # It becomes managed under its new name.
+            for name, resource in self.orphans.renamed.items() if self.orphans is not None else ():  # under a new name
                 tracked[name] = lifecycle.Tracked(name, "", resource.owing)
             if self.hooks:
                 from statecfg.remote.hooks.calling import HookedLifecycle

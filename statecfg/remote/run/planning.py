@@ -216,6 +216,8 @@ class Planner:
         if step.outcome == Outcome.UNKNOWN:
             # It may change anything, so nodes that require it must treat the host as unknown.
             self.machine.affect(ANYTHING)
+        if self.claims is not None and step.spec.steps:
+            self.claims.watch(step.node, self.machine)
         for action in step.spec.steps:
             result = self.imagine(action)
             if result["status"] != ActionStatus.OK:

@@ -9,6 +9,7 @@ import pytest
 from tests.host.run.site import Site
 from tests.lab import Host
 
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 TAKE = "Remove it from one of the two playbooks, or set `take_over: true` here"
 
 
@@ -95,13 +96,23 @@ def test_purge_leaves_and_names_what_another_playbook_manages(site: Site, light_
         ("user: p1, groups: [games]", "group: games, members: []"),
         ("group: games, members: [p1]", "user: p1, groups: [audio], exact_groups: true"),
         ("group: games, members: []", "user: p1, groups: [games]"),
+        ("line_in_file: {0}/x, line: a=1, create: true", "replace: {0}/x, pattern: a=1, replacement: a=2"),
+        ("line_in_file: {0}/x, line: a=1, create: true", "line_in_file: {0}/x, match: ^a=, absent: true"),
+        ("block_in_file: {0}/x, block: a=1, create: true", "replace: {0}/x, pattern: a=1, replacement: a=2"),
+        ("replace: /etc/hosts, pattern: '0 q$', replacement: '0 r'", "host_entry: 10.9.9.0, names: [q]"),
+        ("json_key: {0}/x, key: a.b, value: 1, create: true", "json_key: {0}/x, key: a, value: {{c: 2}}"),
+        ("json_key: {0}/x, key: a.b, value: 1, create: true", "json_key: {0}/x, key: a, absent: true"),
+        ("group: games, members: [p1]", "user: p1, absent: true"),
+        (f"authorized_key: k, user: p1, key: {KEY}", "user: p1, absent: true"),
+        ("user: p1, groups: [p2]", "group: p2, absent: true"),
     ],
 )
 def test_another_playbook_s_object_is_not_touched_without_take_over(
     site: Site, light_host: Host, place: str, theirs: str, ours: str
 ) -> None:
     light_host.run(["mkdir", "-p", f"{place}/d"])
-    light_host.run(["sh", "-c", "id p1 >/dev/null 2>&1 || useradd p1; gpasswd -M '' games; gpasswd -M '' audio"])
+    users = "id p1 || useradd p1; groupadd -f p2; install -d -o p1 /home/p1; gpasswd -M '' games; gpasswd -M '' audio"
+    light_host.run(["sh", "-c", users])
     theirs, ours = theirs.format(place), ours.format(place)
     applied(site, "app.yml", theirs)
     yaml(site, "base.yml", ours)
@@ -165,7 +176,7 @@ def test_a_removed_node_takes_nothing_of_another_playbook(site: Site, light_host
 @pytest.mark.parametrize(
     "theirs, ours",
     [
-        ("acl: {0}/x, entries: ['user:games:r']", "file: {0}/x, mode: '0640'"),
+        ("acl: {0}/x, entries: ['user:games:rw']", "file: {0}/x, mode: '0664'"),
         ("file: {0}/x, mode: '0644'", "line_in_file: {0}/x, line: ours"),
         ("line_in_file: {0}/x, line: theirs", "line_in_file: {0}/x, line: ours"),
         ("line_in_file: {0}/x, line: theirs", "file: {0}/x, mode: '0600'"),
