@@ -176,7 +176,7 @@ def test_a_removed_node_takes_nothing_of_another_playbook(site: Site, light_host
 @pytest.mark.parametrize(
     "theirs, ours",
     [
-        ("acl: {0}/x, entries: ['user:games:rw']", "file: {0}/x, mode: '0664'"),
+        ("acl: {0}/x, entries: ['user:games:r']", "file: {0}/x, mode: '0644'"),
         ("file: {0}/x, mode: '0644'", "line_in_file: {0}/x, line: ours"),
         ("line_in_file: {0}/x, line: theirs", "line_in_file: {0}/x, line: ours"),
         ("line_in_file: {0}/x, line: theirs", "file: {0}/x, mode: '0600'"),
