@@ -14,7 +14,7 @@ from statecfg.remote.ledger.claims import OWNED, paths
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.paths import within
 from statecfg.remote.run.definitions import StoredDefinitions
-from statecfg.remote.run.parts import Parts
+from statecfg.remote.run.shared_files import Owner, SharedFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,30 +35,13 @@ HELP = "Remove it from one of the two playbooks, or set `take_over: true` here"
 SHOWN = 3  # owners in a message
 
 
-class Owner:
-    """A node that is not part of this run, and what it owns.
-
-    :param playbook: "" for a node of this playbook
-    :param digest: of its definition; "" if unknown
-    """
-
-    __slots__ = ("claims", "digest", "name", "playbook")
-
-    def __init__(self, playbook: str, name: str, digest: str, claims: Sequence[str]) -> None:
-        self.playbook, self.name, self.digest = playbook, name, digest
-        self.claims = [claim[1:] if claim[:1] == OWNED else claim for claim in claims]
-
-    def __str__(self) -> str:
-        return f"{self.name} of {self.playbook}" if self.playbook else f"{self.name}, which this run leaves out,"
-
-
 class Claims:
     """The index of all that other nodes own, for one run.
 
     :param owners: these nodes
     :param definitions: converts the nodes of this run
     :param look: returns the definition of a resource in the ledger: `f(playbook, name)`; None if unknown
-    :ivar parts: the owners that edit the same files as nodes of this run; None if `look` is
+    :ivar shared: the owners that edit the same files as nodes of this run; None if `look` is
     :ivar taken: node → the owners from which it takes over, and the claims that each loses
     """
 
@@ -71,13 +54,13 @@ class Claims:
             for claim in owner.claims:
                 self._by_claim.setdefault(claim, []).append(owner)
         self._places: Optional[Dict[str, List[Owner]]] = None
-        self.parts = Parts(self.foreign, look) if look is not None else None
-        # Those of `parts` beside the node of this turn that were as defined before it acted, each with the file.
+        self.shared = SharedFiles(self.foreign, look) if look is not None else None
+        # Those of `shared` beside the node of this turn that were as defined before it acted, each with the file.
         self._sound: Dict[Owner, str] = {}
 
     def types(self, nodes: Iterable[HostNode]) -> Dict[str, str]:
         """Return type → module, for the owners that edit the same files as these nodes."""
-        return self.parts.types(self._claims(node) for node in nodes) if self.parts is not None else {}
+        return self.shared.types(self._claims(node) for node in nodes) if self.shared is not None else {}
 
     def _claims(self, node: HostNode) -> List[str]:
         """Return all that a node owns, without the marks of the ledger."""
@@ -113,8 +96,8 @@ class Claims:
 
     def watch(self, node: HostNode, machine: Any) -> None:
         """Note which parts of files are as defined. Call this before the node's actions on the simulated machine."""
-        if self.parts is not None:
-            self._sound = self.parts.sound(self.parts.beside(self._claims(node)), machine)
+        if self.shared is not None:
+            self._sound = self.shared.sound(self.shared.beside(self._claims(node)), machine)
 
     def settle(self, step: Step, machine: Any) -> None:
         """Let a node fail if it changes what another playbook owns, or note that it takes this over.
@@ -221,7 +204,7 @@ class Claims:
         own = {real(machine, claim[5:]) for claim in claims if claim[:5] == FILE}
         parts = {real(machine, claim[10:]) for claim in claims if claim[:10] == "part:path:"}
         beside = {real(machine, path) for path in paths(claims)} - own - parts  # such as an access list
-        still = self.parts.sound(self._sound, machine) if self.parts is not None else {}
+        still = self.shared.sound(self._sound, machine) if self.shared is not None else {}
         for owner, path in self._sound.items():
             if owner not in still:
                 found[owner] = f"{owner} manages a part of {path}, and this node changes it", []

@@ -181,7 +181,7 @@ class Management:
         return PreviousSecrets(nodes, self.recorded.secret_paths)
 
     def load_types(self) -> List[str]:
-        """Load the types of orphans and of others' `Parts`; return the types and modules that this host lacks."""
+        """Load the types of orphans and of `SharedFiles`; return the types and modules that this host lacks."""
         from importlib import import_module
 
         missing: List[str] = []

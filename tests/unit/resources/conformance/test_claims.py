@@ -15,11 +15,12 @@ from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger.claims import OWNED, owned
 from statecfg.remote.ledger.records import identities
 from statecfg.remote.machine.planned import Planned
-from statecfg.remote.run.claims import Claims, Owner
+from statecfg.remote.run.claims import Claims
 from statecfg.remote.run.definitions import StoredDefinitions
 from statecfg.remote.run.order import Order
 from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
+from statecfg.remote.run.shared_files import Owner
 from statecfg.resources.shared.tree import VITAL
 from tests.each import check_each
 from tests.unit.resources import test_cases as cases

@@ -1,7 +1,7 @@
 """Parts of files, such as lines and keys, that other playbooks manage: whether a node leaves them as defined.
 
 The check of the other node decides, before and after the actions. So this holds for all node types that edit a part of
-a file, and edits that do not touch each other are no conflict.
+a file, and several playbooks can edit separate parts of one file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from statecfg.remote.graph.model import HostNode
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger.claims import paths
+from statecfg.remote.ledger.claims import OWNED, paths
 from statecfg.remote.ledger.records import StoredDefinition
 from statecfg.remote.machine.changes import secretive
 from statecfg.remote.machine.guard import reading_only
@@ -20,10 +20,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Sequence
 
-    from statecfg.remote.run.claims import Owner
+
+class Owner:
+    """A node that is not part of this run, and what it owns.
+
+    :param playbook: "" for a node of this playbook
+    :param digest: of its definition; "" if unknown
+    """
+
+    __slots__ = ("claims", "digest", "name", "playbook")
+
+    def __init__(self, playbook: str, name: str, digest: str, claims: Sequence[str]) -> None:
+        self.playbook, self.name, self.digest = playbook, name, digest
+        self.claims = [claim[1:] if claim[:1] == OWNED else claim for claim in claims]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.playbook}" if self.playbook else f"{self.name}, which this run leaves out,"
 
 
-class Parts:
+class SharedFiles:
     """The nodes of other playbooks that edit the same files as nodes of this run.
 
     :param owners: the nodes of other playbooks
