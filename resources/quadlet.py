@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import Attrs, LocalPath, Name, NodeOptions, NoNul, node_type
-from statecfg.resources.shared import drop_in_texts, file_sources, files, quadlet_rules, quadlets
+from statecfg import Attrs, LocalPath, Name, NodeOptions, NoNul, UserName, node_type
+from statecfg.resources.shared import drop_in_texts, file_sources, files, quadlet_rules, quadlets, unit_managers
 
 
 @node_type
@@ -17,6 +17,7 @@ def quadlet(
     source: LocalPath | None = None,
     template: LocalPath | None = None,
     vars: dict[str, Any] | None = None,
+    user: UserName | None = None,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -37,6 +38,8 @@ def quadlet(
     :param source: a local file that provides the content, next to the playbook or in the project's ``files/``
     :param template: a local Jinja2 template that renders the content, next to the playbook or in ``templates/``
     :param vars: additional variables for the template; they override the variables of the host
+    :param user: the quadlet of this user: the file is in ``~/.config/containers/systemd``, and the user's own systemd
+        runs the unit. Containers without root need the user's subordinate UIDs, and a user who lingers
     :param absent: the file must not exist; the unit must not run then
 
     In YAML::
@@ -55,7 +58,13 @@ def quadlet(
 @quadlet.identity
 def identity(attrs: Attrs) -> list[str]:
     """Identify the file."""
-    return ["path:" + quadlets.path_of(attrs["name"])]
+    return ["path:" + quadlets.path_of(attrs)]
+
+
+@quadlet.needs
+def needs(attrs: Attrs) -> list[str]:
+    """Need podman, and the user."""
+    return ["package:podman", *([f"user:{attrs['user']}"] if attrs.get("user") else [])]
 
 
 @quadlet.to_wire
@@ -64,10 +73,12 @@ def to_wire(node: Any, context: Any) -> Any:
     if node.attrs.get("sections") is not None:
         node = node.with_attrs(content=drop_in_texts.unit(node.attrs["sections"]), sections=None)
     sent = file_sources.with_content(node, context, quadlet_rules.PRIVATE)
-    return drop_in_texts.sent(sent, quadlets.path_of(node.attrs["name"]), sent.attrs.get("content"))
+    path, content = quadlets.path_of(node.attrs), sent.attrs.get("content")
+    if node.attrs.get("user"):
+        return drop_in_texts.sent_to_home(sent, unit_managers.in_home(path), content)
+    return drop_in_texts.sent(sent, path, content)
 
 
-quadlet.needs(["package:podman"])
 quadlet.validate(quadlet_rules.check)
 quadlet.blobs(files.blobs)
 quadlet.reads_as_code("content")

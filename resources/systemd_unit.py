@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from statecfg import Attrs, LocalPath, Name, NodeOptions, NoNul, node_type
-from statecfg.resources.shared import drop_in_texts, file_sources, files, paths, systemd, unit_files, unit_sources
+from statecfg import Attrs, LocalPath, Name, NodeOptions, NoNul, UserName, node_type
+from statecfg.resources.shared import (
+    drop_in_texts,
+    file_sources,
+    files,
+    paths,
+    systemd,
+    unit_files,
+    unit_managers,
+    unit_sources,
+)
 
 PRIVATE = (
     "put it into a `file` of mode 0600, and name that in EnvironmentFile or LoadCredential"  # the help for secrets
@@ -23,6 +32,7 @@ def systemd_unit(
     template: LocalPath | None = None,
     vars: dict[str, Any] | None = None,
     drop_in: Name | None = None,
+    user: UserName | None = None,
     verify: bool = True,
     allow_override: bool = False,
     absent: bool = False,
@@ -48,6 +58,8 @@ def systemd_unit(
     :param template: a local Jinja2 template that renders the content, next to the playbook or in ``templates/``
     :param vars: additional variables for the template; they override the variables of the host
     :param drop_in: the name of a drop-in, without ``.conf``: the node manages this file in the directory ``NAME.d``
+    :param user: the unit belongs to this user: the file is in ``~/.config/systemd/user``, and belongs to the user.
+        statecfg also creates the directories above it
     :param verify: false: install the file without a check
     :param allow_override: accept that other files of the unit win
     :param absent: the file must not exist; the unit must neither run nor start at boot then
@@ -71,19 +83,19 @@ def systemd_unit(
 @systemd_unit.identity
 def identity(attrs: Attrs) -> list[str]:
     """Identify the file."""
-    return ["path:" + unit_files.path_of(systemd.unit_name(attrs["name"]), attrs.get("drop_in"))]
+    return ["path:" + unit_files.path_of(attrs)]
 
 
 @systemd_unit.needs
 def needs(attrs: Attrs) -> list[str]:
     """Need what the sections name; a drop-in needs its unit, and a timer what it starts."""
-    return list(drop_in_texts.needed(systemd.unit_name(attrs["name"]), attrs))
+    return list(drop_in_texts.needed(systemd.full_name(attrs), attrs))
 
 
 @systemd_unit.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse missing, several or invalid contents, and a name that is not one of a unit."""
-    paths.refuse_with_absent({**attrs, "verify": None}, ("name", "drop_in", "allow_override", "absent"))
+    paths.refuse_with_absent({**attrs, "verify": None}, ("name", "drop_in", "user", "allow_override", "absent"))
     drop_in_texts.check_unit_name(systemd.unit_name(attrs["name"]))
     for name in ("content", "vars"):
         file_sources.refuse_secret(attrs.get(name), name, PRIVATE)
@@ -95,12 +107,15 @@ def contradictions(attrs: Attrs) -> None:
 def to_wire(node: Any, context: Any) -> Any:
     """Send the content of the file, and whether the unit can start at boot."""
     attrs = node.attrs
-    path = unit_files.path_of(systemd.unit_name(attrs["name"]), attrs.get("drop_in"))
+    path = unit_files.path_of(attrs)
     if attrs.get("sections") is not None:
         node = node.with_attrs(content=drop_in_texts.unit(attrs["sections"]), sections=None)
     sent = file_sources.with_content(node, context, PRIVATE)
     content = sent.attrs.get("content")
-    return drop_in_texts.sent(sent, path, content, installable=drop_in_texts.can_be_enabled(content) or None)
+    installable = drop_in_texts.can_be_enabled(content) or None
+    if attrs.get("user"):
+        return drop_in_texts.sent_to_home(sent, unit_managers.in_home(path), content, installable=installable)
+    return drop_in_texts.sent(sent, path, content, installable=installable)
 
 
 systemd_unit.blobs(files.blobs)

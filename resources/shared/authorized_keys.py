@@ -69,7 +69,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     if attrs.get("absent") and world.entry("users", user) is None:
         return []
     paths.account(world, "users", user, node, nodes)
-    group = _group(world, user)
+    group = paths.primary_group(world, user)
     path = _path(world, user)
     folder = posixpath.dirname(path)
     missing = not attrs.get("absent") and paths.look(world, folder) is None
@@ -100,13 +100,6 @@ def _path(world: World, user: str) -> str:
     if not home:
         raise CheckError(f"the user {user} has no home directory")
     return posixpath.join(home, ".ssh/authorized_keys")
-
-
-def _group(world: World, user: str) -> str | None:
-    """Return the primary group of a user. A new user without a known GID has a group of the same name."""
-    gid, groups = (world.entry("users", user) or {}).get("gid"), world.facet("groups")
-    named = next((name for name, fields in groups.items() if gid is not None and fields.get("gid") == gid), None)
-    return named or (user if user in groups else None)
 
 
 def _entry(node: HostNode, path: str, **attrs: object) -> HostNode:

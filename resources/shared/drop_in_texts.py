@@ -56,6 +56,17 @@ def sent(node: Any, path: str, content: object, mode: int = 0o644, **attrs: Any)
     return node.with_attrs(path=path, content=content, mode=mode, owner="root", group="root", **attrs)
 
 
+def sent_to_home(node: Any, path: str, content: object, **attrs: Any) -> Any:
+    """Return the node as the host needs it, if its file is in the home directory of its user.
+
+    :param path: the path in the home directory, which only the host knows
+    :param attrs: other attributes to set; None removes one
+    """
+    if node.attrs.get("absent"):
+        return node.with_attrs(home_path=path)
+    return node.with_attrs(home_path=path, content=content, mode=0o644, **attrs)
+
+
 def check_name(name: str) -> None:
     """Check the name of a file that programs such as cron and sudo ignore if it contains other characters.
 
@@ -268,8 +279,11 @@ def check_unit_name(name: str) -> None:
 def needed(name: str, attrs: records.Attrs) -> Iterable[str]:
     """Yield what the file of a unit needs: users, groups, programs and directories in its sections, and other units.
 
-    :param name: the full name of the unit
+    :param name: the full name of the unit, with its user
     """
+    user, _, _ = name.rpartition("/")
+    if user:
+        yield "user:" + user
     sections = attrs.get("sections") or {}
     for settings in sections.values():
         for key, values in settings.items():
@@ -284,7 +298,8 @@ def needed(name: str, attrs: records.Attrs) -> Iterable[str]:
         yield "unit_file:" + name
     elif suffix in STARTERS:
         started = (sections.get(suffix.capitalize()) or {}).get("Service" if suffix == "socket" else "Unit")
-        yield f"unit_file:{started or stem + '.service'}"
+        other = f"{user}/{started}" if user and started else started
+        yield f"unit_file:{other or stem + '.service'}"
 
 
 def can_be_enabled(content: Any) -> bool:

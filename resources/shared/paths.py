@@ -83,6 +83,13 @@ def account(world: World, facet: str, name: str | None, node: HostNode, nodes: M
     return name
 
 
+def primary_group(world: World, user: str) -> str | None:
+    """Return the primary group of a user. A new user without a known GID has a group of the same name."""
+    gid, groups = (world.entry("users", user) or {}).get("gid"), world.facet("groups")
+    named = next((name for name, fields in groups.items() if gid is not None and fields.get("gid") == gid), None)
+    return named or (user if user in groups else None)
+
+
 def owners(world: World, node: HostNode, nodes: Mapping[str, HostNode]) -> tuple[str | None, str | None]:
     """Return the owner and group that a node asks for, as the host shows them.
 

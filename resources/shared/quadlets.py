@@ -5,13 +5,15 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import paths, unit_files
+from statecfg.resources.shared import paths, systemd, unit_files, unit_managers
 
 DIRECTORY = "/etc/containers/systemd"
-GENERATOR = "systemd/system-generators/podman-system-generator"  # the program of podman that makes the units
+HOME_DIRECTORY = ".config/containers/systemd"
+GENERATOR = "systemd/%s-generators/podman-%s-generator"  # the program of podman that makes the units
 # Suffix → the end of the unit's name. Source: podman-systemd.unit(5).
 UNITS = {
     "container": "", "volume": "-volume", "network": "-network", "pod": "-pod", "image": "-image", "build": "-build",
@@ -19,9 +21,11 @@ UNITS = {
 }  # fmt: skip
 
 
-def path_of(name: str) -> str:
-    """Return the path of a quadlet."""
-    return posixpath.join(DIRECTORY, name)
+def path_of(attrs: Mapping[str, Any]) -> str:
+    """Return the path of a quadlet: in /etc, or in the usual home directory of a user."""
+    user = attrs.get("user")
+    place = unit_managers.usual_place(user, HOME_DIRECTORY) if user else DIRECTORY
+    return posixpath.join(place, attrs["name"])
 
 
 def unit_of(name: str, text: str = "") -> str:
@@ -45,8 +49,9 @@ def _as_unit(node: HostNode, world: World, installed: bool = False) -> HostNode:
 
     :param installed: the content is that of the file on the host
     """
-    content, path = b"", node.attrs["path"]
-    stat = paths.look(world, path)
+    node, content = unit_files.placed(node, world), b""
+    path = node.attrs.get("path") or ""  # the user of an absent node may not exist
+    stat = paths.look(world, path) if path else None
     if not installed and not node.attrs.get("absent"):
         content = Blob.of(node.attrs["content"]).read()
     elif stat is not None and stat.file_type == "file":
@@ -61,18 +66,21 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
 
     :raises CheckError: if the host has no podman that knows quadlets, podman makes no unit, or the unit still runs
     """
-    attrs = node.attrs
-    generators = [posixpath.join(above, GENERATOR) for above in ("/usr/lib", "/lib", "/usr/local/lib")]
+    attrs, user = node.attrs, node.attrs.get("user") or ""
+    kind = "user" if user else "system"
+    generators = [posixpath.join(above, GENERATOR % (kind, kind)) for above in ("/usr/lib", "/lib", "/usr/local/lib")]
     if not attrs.get("absent") and all(world.apparent(path) is None and world.is_known(path) for path in generators):
         text = "this host has no podman that knows quadlets; require its package, in version 4.4 or later"
         raise CheckError(text)
     as_unit = _as_unit(node, world)
-    unit, actions = as_unit.attrs["name"], unit_files.check(as_unit, nodes, world)
-    if actions or attrs.get("absent") or "@" in unit or world.entry("units", unit) is not None:
+    unit, actions = systemd.full_name(as_unit.attrs), unit_files.check(as_unit, nodes, world)
+    if actions or attrs.get("absent") or "@" in as_unit.attrs["name"] or not unit_managers.will_run(world, user):
+        return actions
+    if systemd.entry_of(world, unit) is not None:
         return actions
     if world.acted:
         text = "podman makes no unit %s of %s; `%s --dryrun` shows why"
-        raise CheckError(text % (unit, attrs["path"], generators[0]))
+        raise CheckError(text % (unit_managers.called(unit), attrs.get("path") or attrs["name"], generators[0]))
     return [unit_files.read_units(unit, {"active": "inactive", "enabled": "generated", "reload": None})]
 
 

@@ -35,6 +35,15 @@ def unit_name(name: str) -> str:
     return name if name.rpartition(".")[2] in SUFFIXES else name + ".service"
 
 
+def entry_of(world: World, name: str) -> records.Fields | None:
+    """Return the entry of a unit in its facet.
+
+    :raises Unknown: if a required node may still create the unit
+    """
+    user, unit = unit_managers.split(name)
+    return world.entry(unit_list.facet_of(user), unit)
+
+
 def find(world: World, name: str) -> ServiceState | None:
     """Return the state of a unit, or None if it does not exist.
 

@@ -10,35 +10,59 @@ from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, Ho
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import drop_ins, files, paths, records, restore, systemd
+from statecfg.resources.shared import drop_ins, files, paths, records, restore, systemd, unit_managers
 
 if TYPE_CHECKING:
+    from typing import NotRequired
 
     class UnitFileMemory(files.FileMemory):
-        """The memory of a `systemd_unit`. `made` tells whether the directory of the file was missing."""
+        """The memory of a `systemd_unit`.
+
+        :ivar made: whether the directory of the file was missing
+        :ivar above: in a home directory: the directories that were missing, the nearest first
+        """
 
         made: bool
+        above: NotRequired[list[str]]
 
 
 # Lets systemd check a unit with the new file before the file is installed. systemd finds the copy first and all other
 # units in their usual directories. A masked unit is checked as if it were not masked: it uses the file when it is
-# unmasked. Before version 250, systemd-analyze did not report unknown settings as errors.
+# unmasked. Before version 250, systemd-analyze did not report unknown settings as errors. For a unit of a user,
+# systemd-analyze runs as this user: it reads the user's other units, and resolves `%h`.
 VERIFY = """\
 set -e
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 mkdir -p "$directory/$(dirname "$2")"
 cp "$1" "$directory/$2"
-for place in /etc /run; do
-    test "$(readlink "$place/systemd/system/$3")" = /dev/null || continue
+kind=system own=
+if test -n "$4"; then
+    kind=user home=$(getent passwd "$4" | cut -d: -f6)
+    own=$home/.config
+fi
+for place in "$own" /etc /run; do
+    test "$(readlink "$place/systemd/$kind/$3")" = /dev/null || continue
     for vendor in /usr/local/lib /usr/lib /lib; do
-        file=$vendor/systemd/system/$3
+        file=$vendor/systemd/$kind/$3
         test -e "$directory/$3" || ! test -e "$file" || cp "$file" "$directory/$3"
     done
 done
 strict=
 if systemd-analyze --help | grep -q recursive-errors; then strict=--recursive-errors=no; fi
-SYSTEMD_UNIT_PATH="$directory:" systemd-analyze verify --man=no $strict "$3"
+if test -z "$4"; then
+    SYSTEMD_UNIT_PATH="$directory:" systemd-analyze verify --man=no $strict "$3"
+    exit
+fi
+chmod -R a+rX "$directory"
+mkdir "$directory/runtime"
+as=
+if test "$(id -u)" = 0; then
+    chown "$4" "$directory/runtime"
+    as="setpriv --reuid=$(id -u "$4") --regid=$(id -g "$4") --init-groups"
+fi
+$as env -i PATH="$PATH" HOME="$home" USER="$4" LOGNAME="$4" XDG_RUNTIME_DIR="$directory/runtime" \\
+    SYSTEMD_UNIT_PATH="$directory:" systemd-analyze --user verify --man=no $strict "$3"
 """
 
 
@@ -49,9 +73,11 @@ def install(machine: Machine, path: str, content: Blob, mode: int, unit: str, ve
     :param unit: the unit to check with the new file
     :param verify: False: install it without a check
     """
-    relative = posixpath.relpath(path, systemd.DIRECTORIES[0])
-    argv = ["sh", "-c", VERIFY, "sh", "{}", relative, unit] if verify else None
-    result = machine.write(path, content, mode, "root", "root", validate=argv)
+    user, name = unit_managers.split(unit)
+    relative = posixpath.relpath(path, unit_managers.directories(machine, user)[0])
+    argv = ["sh", "-c", VERIFY, "sh", "{}", relative, name, user] if verify else None
+    group = paths.primary_group(machine, user) if user else "root"
+    result = machine.write(path, content, mode, user or "root", group, validate=argv)
     if result["status"] == "error" and result["reason"].startswith("sh rejects"):
         reason = result["reason"].replace("sh rejects", "systemd-analyze rejects", 1)
         return error(reason + "; verify: false installs it anyway", result.get("log"))
@@ -66,14 +92,41 @@ def read_units(machine: Machine, unit: str, after: records.Fields | None = None,
     :param exists: False: the unit is gone then
     """
     fields = after if exists else None
-    effect = {"units": {unit: fields}} if fields is not None or not exists else {}
-    return machine.run(["systemctl", "daemon-reload"], effect, timeout=systemd.TIMEOUT)
+    return systemd.tell(machine, systemd.RELOAD, unit, {unit: fields} if fields is not None or not exists else {})
 
 
-def path_of(unit: str, drop_in: str | None) -> str:
-    """Return the path of a unit's file in /etc, or of one of its drop-ins."""
-    name = f"{unit}.d/{drop_in}.conf" if drop_in else unit
-    return posixpath.join(systemd.DIRECTORIES[0], name)
+def path_of(attrs: records.Attrs) -> str:
+    """Return the path of a unit's file, or of a drop-in: in /etc, or in the usual home directory of its user."""
+    unit, drop_in, user = systemd.unit_name(attrs["name"]), attrs.get("drop_in"), attrs.get("user")
+    place = unit_managers.usual_place(user) if user else systemd.DIRECTORIES[0]
+    return posixpath.join(place, f"{unit}.d/{drop_in}.conf" if drop_in else unit)
+
+
+def placed(node: HostNode, world: World) -> HostNode:
+    """Return a node with the path and the owner of its file, which are those of the user whose unit it is, if any.
+
+    :raises CheckError: if the user has no home directory
+    """
+    attrs = node.attrs
+    entry = world.entry("users", attrs["user"]) if attrs.get("user") else None
+    if entry is None:
+        return node
+    home = entry.get("home")
+    if not home:
+        raise CheckError(f"the user {attrs['user']} has no home directory")
+    more = {"path": posixpath.join(home, attrs["home_path"]), "owner": attrs["user"]}
+    more["group"] = paths.primary_group(world, attrs["user"])
+    return HostNode(node.provides, node.type, node.requires, {**attrs, **more})
+
+
+def missing_above(world: World, node: HostNode) -> list[str]:
+    """Return the missing directories between the home directory of a user and the file, the nearest first."""
+    found, above = [], posixpath.dirname(node.attrs["path"])
+    home = node.attrs["path"][: -len(node.attrs["home_path"])].rstrip("/")
+    while above != home and paths.look(world, above) is None:
+        found.append(above)
+        above = posixpath.dirname(above)
+    return found
 
 
 @op(name="mkdir")
@@ -82,14 +135,24 @@ def make_directory(machine: Machine, path: str) -> Result:
     return machine.mkdir(path, 0o755)
 
 
+@op(name="mkdir")
+def make_in_home(machine: Machine, path: str, owner: str, group: str | None) -> Result:
+    """Create a directory for a user's units."""
+    return machine.mkdir(path, 0o755, owner, group)
+
+
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the file, and make systemd read the units if the file changes or systemd has not read it.
 
     :raises CheckError: if the host does not run systemd, something else is at the path, or the unit to remove still
         runs or starts at boot
     """
-    attrs = node.attrs
-    unit = systemd.unit_name(attrs["name"])
+    user = node.attrs.get("user") or ""
+    if user and node.attrs.get("absent") and world.entry("users", user) is None:
+        return []
+    paths.account(world, "users", user or None, node, nodes)
+    node = placed(node, world)
+    attrs, unit = node.attrs, systemd.full_name(node.attrs)
     if systemd.scripts(world):
         raise CheckError(f"this host runs {systemd.scripts(world).system(world)}, and not systemd")
     if attrs.get("absent"):
@@ -98,7 +161,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
             require_stopped(world, unit)
     else:
         actions = _installation(node, nodes, world, unit)
-    if actions or _outdated(world, unit):
+    if (actions or _outdated(world, unit)) and unit_managers.will_run(world, user):
         actions.append(_reading(world, unit, attrs))
     return actions
 
@@ -109,8 +172,13 @@ def _installation(node: HostNode, nodes: Mapping[str, HostNode], world: World, u
     stat = paths.look(world, path)
     files.check_type(path, stat, False)
     above = posixpath.dirname(path)
-    own = attrs.get("drop_in") or attrs.get("boot")
-    actions = [make_directory(above)] if own and paths.look(world, above) is None else []
+    if attrs.get("user"):
+        missing = missing_above(world, node)
+        paths.require_parent(world, [path, *missing][-1], node, nodes)
+        actions = [make_in_home(each, attrs["user"], attrs["group"]) for each in reversed(missing)]
+    else:
+        own = attrs.get("drop_in") or attrs.get("boot")
+        actions = [make_directory(above)] if own and paths.look(world, above) is None else []
     content, mode = Blob.of(attrs["content"]), paths.mode_bits(attrs["mode"])
     attributes = paths.attribute_actions(world, path, stat, mode, node, nodes) if stat is not None else []
     if paths.needs_write(world, path, stat, content, attributes, attrs.get("owner")):
@@ -122,7 +190,7 @@ def _installation(node: HostNode, nodes: Mapping[str, HostNode], world: World, u
 def _outdated(world: World, unit: str) -> bool:
     """Return whether systemd has not read the changed file of a unit. Of an unknown unit, this is not known."""
     try:
-        return bool((world.entry("units", unit) or {}).get("reload"))
+        return bool((systemd.entry_of(world, unit) or {}).get("reload"))
     except Unknown:
         return False
 
@@ -130,7 +198,7 @@ def _outdated(world: World, unit: str) -> bool:
 def _reading(world: World, unit: str, attrs: records.Attrs) -> Action:
     """Return the action that makes systemd read a new, changed or removed file."""
     try:
-        known = world.entry("units", unit) is not None
+        known = systemd.entry_of(world, unit) is not None
     except Unknown:  # a required package may bring the unit
         return read_units(unit)
     if attrs.get("drop_in"):
@@ -143,7 +211,9 @@ def _reading(world: World, unit: str, attrs: records.Attrs) -> Action:
 
 def _without_file(world: World, unit: str) -> Action:
     """Return the action for a removed file. The unit stays if there is a file of the same name in another directory."""
-    stays = any(world.apparent(posixpath.join(above, unit)) is not None for above in systemd.DIRECTORIES[1:])
+    user, name = unit_managers.split(unit)
+    others = unit_managers.directories(world, user)[1:]
+    stays = any(unit_managers.look(world, posixpath.join(above, name)) is not None for above in others)
     return read_units(unit, {"reload": None}, stays)
 
 
@@ -157,27 +227,36 @@ def require_stopped(world: World, unit: str) -> None:
         stopped = {"running: false": state.up, "enabled: false": state.enabled == "enabled"}
         wanted = " and ".join(attribute for attribute, needed in stopped.items() if needed)
         how = "runs" if state.up else "starts at boot"
-        raise CheckError(f"{unit} {how}; require a service node for it with {wanted}")
+        raise CheckError(f"{unit_managers.called(unit)} {how}; require a service node for it with {wanted}")
 
 
 def remember(node: HostNode, world: World) -> UnitFileMemory:
     """Record the file, and whether the directory of the drop-in exists."""
+    user = node.attrs.get("user")
+    if user and world.entry("users", user) is None:  # the node is absent, and so is the user
+        nothing: UnitFileMemory = {"path": "", "was": None, "written": False, "made": False}
+        return nothing
+    node = placed(node, world)
     above = posixpath.dirname(node.attrs["path"])
-    return {**files.remember(node, world), "made": world.stat(above) is None}
+    memory, made = files.remember(node, world), world.stat(above) is None
+    return {**memory, "made": made, "above": missing_above(world, node) if user else []}
 
 
 def undo(node: HostNode, memory: UnitFileMemory, world: World, to_remove: Mapping[str, HostNode]) -> ActionSpec:
     """Restore the former file or remove the node's file, and make systemd read the units."""
-    attrs, path = node.attrs, memory["path"]
-    unit = systemd.unit_name(attrs["name"])
+    path, user = memory["path"], node.attrs.get("user") or ""
+    if not path:
+        return ActionSpec()
+    node = placed(node, world)
+    attrs, unit = node.attrs, systemd.full_name(node.attrs)
     spec = files.undo(node, memory, world)
     if memory["made"]:
         restoring = restore.Restore(world, {}, to_remove)
         restoring.removed.update(action.args["path"] for action in spec.actions if action.op == "remove")
-        restoring.remove_above(path, [posixpath.dirname(path)])
+        restoring.remove_above(path, memory.get("above") or [posixpath.dirname(path)])
         spec.actions += restoring.actions
         spec.left += restoring.left
-    if not spec.actions:
+    if not spec.actions or not unit_managers.will_run(world, user):
         return spec
     gone = memory["was"] is None and not attrs.get("drop_in")
     spec.actions.append(_without_file(world, unit) if gone else _reading(world, unit, {**attrs, "absent": False}))

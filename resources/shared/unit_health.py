@@ -20,10 +20,14 @@ _NEEDS = "Requires,Requisite,BindsTo"
 
 def unit_properties(world: World, unit: str) -> dict[str, str]:
     """Return the present properties of a unit, as systemd shows them."""
-    return dict(line.partition("=")[::2] for line in _shown(world, unit, _ASKED).splitlines())
+    return dict(line.partition("=")[::2] for line in shown(world, unit, _ASKED).splitlines())
 
 
-def _shown(world: World, name: str, properties: str) -> str:
+def shown(world: World, name: str, properties: str) -> str:
+    """Return properties of a unit as systemd shows them.
+
+    :param properties: their names with commas
+    """
     user, unit = unit_managers.split(name)
     argv, options = unit_managers.call(world, user, ["show", "--no-pager", f"--property={properties}", "--", unit])
     return world.probe(argv, **options).text
@@ -57,7 +61,7 @@ def account(world: World, unit: str, since: float) -> str:
 
 def failed_needs(world: World, unit: str) -> list[str]:
     """Return the failed units without which a unit can't start."""
-    user, lines = unit_managers.split(unit)[0], _shown(world, unit, _NEEDS).splitlines()
+    user, lines = unit_managers.split(unit)[0], shown(world, unit, _NEEDS).splitlines()
     names = [unit_managers.joined(user, name) for line in lines for name in line.partition("=")[2].split()]
     return [name for name in names if unit_properties(world, name).get("ActiveState") == "failed"]
 

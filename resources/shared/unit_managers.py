@@ -50,9 +50,17 @@ def facet_of(user: str) -> str:
     return f"units of the user {user}" if user else "units"
 
 
-def usual_place(user: str) -> str:
-    """Return the directory for a user's own unit files, if the home directory is at its usual place."""
-    return f"{'/root' if user == 'root' else '/home/' + user}/{OWN}/"
+def usual_place(user: str, below: str = OWN) -> str:
+    """Return the directory for a user's own unit files, if the home directory is at its usual place.
+
+    :param below: the directory in the home directory
+    """
+    return f"{'/root' if user == 'root' else '/home/' + user}/{below}/"
+
+
+def in_home(path: str) -> str:
+    """Return the part of a path in `usual_place` that is below the home directory."""
+    return path[path.index("/.config/") + 1 :]
 
 
 def fields(world: World, user: str) -> dict[str, Any]:

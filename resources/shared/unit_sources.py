@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from statecfg.remote.graph.model import HostNode
+from statecfg.remote.machine.paths import UnsafePath
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import sources, systemd
+from statecfg.resources.shared import sources, systemd, unit_files, unit_health, unit_managers
 
 # Source: systemd.unit(5). The first directory that has a file hides files of that name in the others.
 _FOLDERS = (
@@ -49,6 +50,27 @@ _ADDING_KINDS = ("Condition", "Assert", "Exec", "Listen", "BlockIO")
 _SAME = {"yes": "1", "true": "1", "on": "1", "no": "0", "false": "0", "off": "0"}
 
 
+# The same for a user: in the home directory, below /run/user, or for all users.
+_USER_FOLDERS = (
+    "~/.config/systemd/user.control",
+    "$/systemd/user.control",
+    "$/systemd/transient",
+    "$/systemd/generator.early",
+    "~/.config/systemd/user",
+    "/etc/xdg/systemd/user",
+    "/etc/systemd/user",
+    "$/systemd/user",
+    "/run/systemd/user",
+    "$/systemd/generator",
+    "~/.local/share/systemd/user",
+    "/usr/local/share/systemd/user",
+    "/usr/share/systemd/user",
+    "/usr/local/lib/systemd/user",
+    "/usr/lib/systemd/user",
+    "$/systemd/generator.late",
+)
+
+
 class UnitLine:
     """A setting of a file.
 
@@ -64,14 +86,32 @@ def effect(node: HostNode, world: World, nodes: Mapping[str, HostNode]) -> str:
 
     :param nodes: a drop-in that another node manages may change the node's unit
     """
-    attrs, path = node.attrs, node.attrs["path"]
-    if attrs.get("absent"):
+    if node.attrs.get("absent"):
         return ""
-    unit = systemd.unit_name(attrs["name"])
-    files = read(world, unit)
+    node = unit_files.placed(node, world)
+    path, user, unit = node.attrs["path"], node.attrs.get("user") or "", systemd.full_name(node.attrs)
+    try:
+        why = _overridden(node, world, nodes, folders(world, user))
+    except UnsafePath:  # a link of the user is on the way, which root does not follow: only systemd knows
+        why = ""
+    asks = world.due and unit_managers.will_run(world, user)
+    return why or (_unread(world, unit, path) if asks else "")
+
+
+def folders(world: World, user: str) -> list[str]:
+    """Return the directories from which the systemd of a user, or that of the host, reads units, in its order."""
+    if not user:
+        return list(_FOLDERS)
+    places = {"~": unit_managers.fields(world, user).get("home"), "$": unit_managers.runtime(world, user)}
+    return [f"{places.get(folder[0], '') or ''}{folder.lstrip('~$')}" for folder in _USER_FOLDERS]
+
+
+def _overridden(node: HostNode, world: World, nodes: Mapping[str, HostNode], within: Sequence[str]) -> str:
+    attrs, path, name = node.attrs, node.attrs["path"], systemd.unit_name(node.attrs["name"])
+    files = read(world, name, within)
     if path not in files:
-        name = path[len(systemd.DIRECTORIES[0]) :]
-        winner = next((folder + name for folder in _FOLDERS if world.stat(folder + name) is not None), path)
+        last = path[path.rindex("/" + name) :]
+        winner = next((folder + last for folder in within if world.stat(folder + last) is not None), path)
         return f"systemd does not read {path}: {winner} hides it" if winner != path else ""
     lines = [line for each in files for line in _lines(world, each)]
     managed = {str(other.attrs.get("path")) for other in nodes.values()} if not attrs.get("drop_in") else set()
@@ -79,29 +119,34 @@ def effect(node: HostNode, world: World, nodes: Mapping[str, HostNode]) -> str:
         winner_line = _winner(line, lines[at + 1 :]) if line.place.path == path else None
         if winner_line is not None and winner_line.place.path not in {path, *managed}:
             what = f"{winner_line.name}={winner_line.value}" if winner_line.value else f"no former {line.name}"
-            return f"systemd uses {what} for {unit}: {winner_line.place} comes later"
-    return _unread(world, unit, path) if world.due else ""
+            called = unit_managers.called(systemd.full_name(attrs))
+            return f"systemd uses {what} for {called}: {winner_line.place} comes later"
+    return ""
 
 
 def _unread(world: World, unit: str, path: str) -> str:
     """Ask systemd for the files of a unit; return the files that it reads if the file is not one of them."""
-    argv = ["systemctl", "show", "--no-pager", "--property=LoadState,FragmentPath,DropInPaths", "--", unit]
-    shown = dict(line.partition("=")[::2] for line in world.probe(argv).text.splitlines())
-    if shown.get("LoadState") != "loaded" or unit.partition("@")[2].startswith("."):
+    text = unit_health.shown(world, unit, "LoadState,FragmentPath,DropInPaths")
+    shown = dict(line.partition("=")[::2] for line in text.splitlines())
+    if shown.get("LoadState") != "loaded" or "@." in unit_managers.split(unit)[1]:
         return ""  # it is masked, or a template
     found = [shown.get("FragmentPath", ""), *shown.get("DropInPaths", "").split()]
     same = {sources.target(world, each) for each in found if each}
     return "" if sources.target(world, path) in same else f"systemd reads {', '.join(filter(None, found))}, not {path}"
 
 
-def read(world: World, unit: str) -> list[str]:
-    """Return the files of a unit in the order in which systemd reads them: its own file, and its drop-ins."""
-    main = [f"{folder}/{name}" for name in _names(unit) for folder in _FOLDERS]
+def read(world: World, unit: str, within: Sequence[str] = _FOLDERS) -> list[str]:
+    """Return the files of a unit in the order in which systemd reads them: its own file, and its drop-ins.
+
+    :param unit: its name without a user
+    :param within: the directories with units
+    """
+    main = [f"{folder}/{name}" for name in _names(unit) for folder in within]
     found = next((path for path in main if world.stat(path) is not None), "")
     own = [found] if found and sources.target(world, found) != "/dev/null" else []
-    folders = [f"{folder}/{name}.d" for folder in _FOLDERS for name in _drop_in_names(unit)]
-    kinds = [f"{folder}/{unit.rpartition('.')[2]}.d" for folder in _FOLDERS]
-    return [*own, *sources.in_directories(world, [*folders, *kinds])]
+    drop_ins = [f"{folder}/{name}.d" for folder in within for name in _drop_in_names(unit)]
+    kinds = [f"{folder}/{unit.rpartition('.')[2]}.d" for folder in within]
+    return [*own, *sources.in_directories(world, [*drop_ins, *kinds])]
 
 
 def _names(unit: str) -> list[str]:

@@ -147,3 +147,59 @@ def test_a_user_who_lingers_is_removed(site: Site) -> None:
     assert not lingers(site.host)
     site.say("destroy")
     assert lingers(site.host)
+
+
+def unit(sections: str, more: str = "", name: str = "app") -> str:
+    return f"  - {{systemd_unit: {name}, user: deploy, sections: {{{sections}}}{more}}}\n"
+
+
+SLEEP = "Service: {ExecStart: /usr/bin/sleep 100000}"
+
+
+def test_the_file_of_a_unit_of_a_user(site: Site) -> None:
+    """One run makes the user, its file and its unit: the requirements between them are automatic."""
+    whole = "  - {user: deploy, linger: true}\n"
+    whole += unit(SLEEP + ", Install: {WantedBy: default.target}")
+    whole += of_user('running: true, enabled: true, restart_on: ["systemd_unit:app"]')
+    site.come_true(whole)
+    assert (asked(site.host, "is-active", "app"), asked(site.host, "is-enabled", "app")) == ("active", "enabled")
+    assert site.host.run(["stat", "-c", "%U:%G", f"{OWN}/app.service"]).stdout.strip() == "deploy:deploy"
+    before = asked(site.host, "show", "--value", "--property=MainPID", "app")
+    site.come_true(whole.replace("sleep 100000", "sleep 100001"))
+    assert asked(site.host, "show", "--value", "--property=MainPID", "app") not in ("", "0", before)
+    assert asked(site.host, "show", "--value", "--property=NeedDaemonReload", "app") == "no"
+    site.say("destroy")
+    assert site.host.run(["id", "deploy"], check=False).returncode
+
+
+def test_a_removed_file_leaves_the_home_directory_as_it_was(site: Site) -> None:
+    add_user(site.host)
+    site.come_true(unit("Service: {LimitNOFILE: 4096}", ", drop_in: limits", "gpg-agent") + unit(SLEEP))
+    assert "limits.conf" in asked(site.host, "show", "--value", "--property=DropInPaths", "gpg-agent")
+    site.say("destroy")
+    assert not site.host.path("/home/deploy/.config").exists()
+    assert asked(site.host, "show", "--value", "--property=LoadState", "app") == "not-found"
+
+
+def test_systemd_checks_a_unit_as_its_user(site: Site) -> None:
+    """The user can read `%h`, in which other users and root's systemd-analyze would look in a different place."""
+    add_user(site.host, "other")
+    site.host.run(["chmod", "0700", "/home/deploy"])
+    wrong = site.report("plan", unit("Service: {ExecStart: /usr/bin/sleep 1, Colour: red}"), code=1)
+    assert "Colour" in nodes(wrong)["systemd_unit:app"]["reason"]
+    missing = site.report("plan", unit("Service: {ExecStart: '%h/bin/app'}"), code=1)
+    assert "/home/deploy/bin/app" in nodes(missing)["systemd_unit:app"]["reason"]
+    site.host.write("/home/deploy/bin/app", "#!/bin/sh\nsleep 100000\n", 0o755)
+    site.host.run(["chown", "-R", "deploy:", "/home/deploy"])
+    site.come_true(unit("Unit: {Wants: other.service}, Service: {ExecStart: '%h/bin/app'}"))
+
+
+def test_a_link_of_the_user_is_not_followed(site: Site) -> None:
+    """Root writes nothing where a link of the user leads."""
+    add_user(site.host)
+    site.host.run(["mkdir", "-p", "/srv/target"])
+    site.host.run(["sh", "-c", "ln -s /srv/target /home/deploy/.config; chown -h deploy: /home/deploy/.config"])
+    found = site.report("plan", unit(SLEEP), code=1)
+    assert "a link that another user controls is not followed" in nodes(found)["systemd_unit:app"]["reason"]
+    assert list(site.host.path("/srv/target").iterdir()) == []
+    site.say("plan", of_user("enabled: true", "podman"))  # systemd knows this unit without the link
