@@ -18,6 +18,7 @@ def compose_project(
     files: list[PublicLine] | None = None,
     env_file: AbsolutePath | None = None,
     services: list[PublicLine] | None = None,
+    jobs: list[PublicLine] | None = None,
     pull: Literal["missing", "always", "never"] = "missing",
     running: bool = True,
     remove_orphans: bool = False,
@@ -31,7 +32,8 @@ def compose_project(
     """Manage the containers of a compose project, with podman-compose or ``docker compose``.
 
     The host's own tool reads the files, and statecfg compares the result with the containers, service by service. It
-    recreates the containers of a service if its definition differs. If a required node changes something in the
+    recreates the containers of a service if its definition differs, or if the name of its image leads to another image
+    since. If a required node changes something in the
     directory of the project, the node is known after it. Declare the files with `file` nodes.
 
     Values of variables are in no report. podman-compose gives the values in ``environment`` to podman as arguments,
@@ -50,6 +52,8 @@ def compose_project(
     :param env_file: a file with variables for the files of the project; default: ``.env`` in the directory. Needs
         podman-compose 1.0.4 or later
     :param services: only these services, and those that they depend on; default: all
+    :param jobs: services whose programs end, such as migrations; with docker also those on whose success others wait.
+        Such a service is as defined while it runs, and after it ended with status 0
     :param pull: when images are pulled for new containers
     :param running: whether the services must run; false: their containers are stopped
     :param remove_orphans: remove the containers of services that the files no longer define
@@ -100,9 +104,9 @@ def contradictions(attrs: Attrs) -> None:
     for file in attrs.get("files") or ():
         if not re.fullmatch(r"[A-Za-z0-9_.][^/\0]*(/[^/\0]+)*", file) or ".." in file.split("/"):
             raise Wrong(f"files: {show(file)} is not the name of a file in the directory", "write it as compose.yaml")
-    for service in attrs.get("services") or ():
+    for attribute, service in ((name, each) for name in ("services", "jobs") for each in attrs.get(name) or ()):
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", service):
-            raise Wrong(f"services: {show(service)} is not the name of a service", "write it as in the file")
+            raise Wrong(f"{attribute}: {show(service)} is not the name of a service", "write it as in the file")
 
 
 compose_project.identity(["compose:{engine}: {name}"])

@@ -116,12 +116,42 @@ def defined(attrs: records.Attrs, world: World) -> dict[str, str]:
         if world.is_known(path) and world.stat(path) is None:
             raise CheckError(f"{path} does not exist; require the node that creates it")
     argv = words(attrs)
-    inputs = [attrs["directory"], *([attrs["env_file"]] if attrs.get("env_file") else [])]
-    found = _definitions(argv, world.probe(_question(argv), inputs=(SERVICES, inputs)))
-    for service in attrs.get("services") or ():
+    found = _definitions(argv, world.probe(_question(argv), inputs=(SERVICES, _inputs(attrs))))
+    for service in (*(attrs.get("services") or ()), *(attrs.get("jobs") or ())):
         if service not in found:
             raise CheckError(f"the project has no service {service}{paths.nearest(service, found)}")
     return found
+
+
+def _shape(attrs: records.Attrs, world: World) -> tuple[dict[str, int], set[str]]:
+    """Return the number of containers of each service, and the services whose programs end.
+
+    The digest of docker's definitions does not contain the numbers. podman-compose shows none of both.
+
+    :raises CheckError: if the program prints something else
+    """
+    jobs = set(attrs.get("jobs") or ())
+    if attrs["engine"] == "podman":
+        return {}, jobs
+    argv = words(attrs)
+    answer = world.probe([*argv, "config", "--format", "json"], inputs=(SERVICES, _inputs(attrs)))
+    numbers = {}
+    try:
+        for name, service in json.loads(answer.text)["services"].items():
+            number = service.get("scale", (service.get("deploy") or {}).get("replicas"))
+            numbers[name] = 1 if number is None else int(number)
+            for other, how in (service.get("depends_on") or {}).items():
+                if how.get("condition") == "service_completed_successfully":
+                    jobs.add(other)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise CheckError(
+            f"`{' '.join(argv)} config --format json` does not print the services of the project"
+        ) from None
+    return numbers, jobs
+
+
+def _inputs(attrs: records.Attrs) -> list[str]:
+    return [attrs["directory"], *([attrs["env_file"]] if attrs.get("env_file") else [])]
 
 
 def _effect(engine: str, project: str, services: Mapping[str, records.Fields | None]) -> records.Effect:
@@ -133,7 +163,7 @@ def up(
     machine: Machine,
     argv: list[str],
     project: str,
-    changed: dict[str, records.Fields],
+    changed: dict[str, records.Fields | None],
     services: list[str],
     pull: str,
     drop: list[str],
@@ -144,7 +174,7 @@ def up(
     """Create and start the containers of services.
 
     :param argv: the program with its options
-    :param changed: services → the fields that change
+    :param changed: services → the fields that change; None: no containers
     :param services: only these, and what they need; none: all
     :param drop: containers of former definitions, which are removed first; podman-compose keeps them
     :param gone: services that the files no longer define, whose containers are removed
@@ -188,7 +218,10 @@ def change(
         fields[name] = {"state": "stopped"} if verb == "stop" else None
     effect = _effect("podman" if argv[0] == "podman-compose" else "docker", project, fields)
     only = [] if verb == "down" else services
-    return machine.run(["sh", "-c", QUIET, "sh", *argv, verb, "--timeout", str(stop_timeout), *only], effect)
+    quiet = ["sh", "-c", QUIET, "sh"] if argv[0] == "podman-compose" else []
+    # The files may no longer define a service that has containers. podman-compose does not know this option.
+    all_of_them = ["--remove-orphans"] if verb == "down" and not quiet else []
+    return machine.run([*quiet, *argv, verb, "--timeout", str(stop_timeout), *all_of_them, *only], effect)
 
 
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
@@ -212,15 +245,27 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         running = [name for name in ours if present[name]["state"] != "stopped"]
         return [_change(attrs, "stop", running)] if running else []
     definitions = defined(attrs, world)
-    changed: dict[str, records.Fields] = {}
+    numbers, jobs = _shape(attrs, world)
+    changed: dict[str, records.Fields | None] = {}
     drop: list[str] = []
     for name in sorted(attrs.get("services") or definitions):
         entry = present.get(name)
-        current = entry is not None and "current" in (entry.get("definition"), _same(entry, definitions[name]))
+        current = entry is not None and (
+            entry.get("definition") == "current"
+            or (_same(entry, definitions[name]) and not compose_services.is_outdated(world, engine, entry))
+        )
         if entry is not None and not current:
             drop += entry.get("containers", [])
-        if entry is None or not current or entry["state"] != "running":
-            changed[name] = {"state": "running", **({} if current else {"definition": "current"})}
+        there = 0 if entry is None else entry.get("number", 1)
+        number = numbers.get(name, there or 1)
+        job = name in jobs  # it may have ended already when statecfg looks at it
+        runs = entry is not None and (entry["state"] == "running" or (job and entry.get("succeeded") is True))
+        if number == there and (not number or (current and runs)):
+            continue
+        fields: records.Fields = {} if job else {"state": "running"}
+        fields.update({} if current else {"definition": "current"})
+        fields.update({} if number == (there or 1) else {"number": number})
+        changed[name] = fields if number else None
     gone = sorted(set(present) - set(definitions)) if attrs.get("remove_orphans") else []
     for name in gone:
         drop += present[name].get("containers", [])
@@ -232,8 +277,8 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     return [_change(attrs, "restart", ours)] if triggered else []
 
 
-def _same(entry: records.Fields, digest: str) -> str | None:
-    return "current" if entry.get("hashes") == [digest] and not entry.get("foreign") else None
+def _same(entry: records.Fields, digest: str) -> bool:
+    return entry.get("hashes") == [digest] and not entry.get("foreign")
 
 
 def _change(attrs: records.Attrs, verb: str, services: Sequence[str]) -> Action:

@@ -8,7 +8,7 @@ from typing import Any
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import engines, records
+from statecfg.resources.shared import engines, images, records
 
 SERVICES = "compose_service"
 LABEL = "statecfg.compose"  # JSON: digests of the definitions of the services, and a random number
@@ -40,12 +40,15 @@ def _digest(engine: str, labels: dict[str, str], image: dict[str, str]) -> str |
 
 @facet(SERVICES, volatile=True)
 def services(host: Any) -> dict[str, records.Fields]:
-    """Load the services of all projects. An engine that can't be read has an entry with the reason."""
+    """Load the services of all projects. An engine that can't be read has an entry with the reason.
+
+    `number` is the number of containers, and `images` is a map from the names of their images to the ids. `succeeded` means that the program of each of them has ended with status 0.
+    """
     loaded: dict[str, dict[str, Any]] = {}
     unread: dict[str, records.Fields] = {}
-    images = dict(engines.read_all(host, "image"))
+    found_images = dict(engines.read_all(host, "image"))
     for engine, found in engines.read_all(host, "container"):
-        known = images.get(engine, ())
+        known = found_images.get(engine, ())
         problem = next((each for each in (found, known) if isinstance(each, str)), None)
         if problem is not None:
             unread[engine] = {"unread": problem}
@@ -57,7 +60,8 @@ def services(host: Any) -> dict[str, records.Fields]:
             if not labels.get(_PROJECT) or not labels.get(_SERVICE) or labels.get(_ONE_OFF) == "True":
                 continue
             entry = loaded.setdefault(
-                key(engine, labels[_PROJECT], labels[_SERVICE]), {"states": [], "containers": [], "hashes": []}
+                key(engine, labels[_PROJECT], labels[_SERVICE]),
+                {"states": [], "ended": [], "containers": [], "hashes": [], "images": {}},
             )
             digest = _digest(engine, labels, labels_of.get(each["Image"], {}))
             if digest is None:
@@ -65,13 +69,27 @@ def services(host: Any) -> dict[str, records.Fields]:
             if engine == "docker":
                 entry["directories"] = sorted({*entry.get("directories", ()), labels.get(_DIRECTORY, "")})
             entry["states"].append(bool(each["State"].get("Running")))
+            entry["ended"].append((each["State"].get("Status"), each["State"].get("ExitCode")) == ("exited", 0))
             entry["containers"].append(engines.name_of(each))
+            entry["images"][each.get("ImageName") or each["Config"]["Image"]] = engines.plain_id(each["Image"])
             entry["hashes"] = sorted({*entry["hashes"], digest or ""})
     for entry in loaded.values():
-        states = entry.pop("states")
+        states, ended = entry.pop("states"), entry.pop("ended")
         entry["state"] = "running" if all(states) else "partly running" if any(states) else "stopped"
         entry["containers"].sort()
+        entry["number"] = len(entry["containers"])
+        if all(ended):
+            entry["succeeded"] = True
     return {**loaded, **unread}
+
+
+def is_outdated(world: World, engine: str, entry: records.Fields) -> bool:
+    """Return whether the name of an image leads to another image than the one that a container was made from."""
+    for name, image_id in (entry.get("images") or {}).items():
+        image = world.entry(engines.IMAGES, engines.key(engine, images.full(name, engine)))
+        if image is not None and "id" in image and image["id"] != image_id:
+            return True
+    return False
 
 
 def is_foreign(entry: records.Fields, directory: str | None) -> bool:

@@ -127,3 +127,20 @@ def test_a_secret_never_becomes_an_argument_of_podman(site: Site) -> None:
     assert failed["outcome"] == "failed"
     assert "podman-compose would give podman the secret STATECFG_TEST_WORD as an argument" in failed["reason"]
     assert not exists(site.host, "shop_web_1")
+
+
+def test_an_image_whose_name_has_moved_and_a_job(site: Site) -> None:
+    job = '  job:\n    image: localhost/shop:2\n    command: ["/bin/sh", "-c", "exit 0"]\n'
+    site.write("compose.yaml", SERVICES + job)
+    site.say("apply", project("jobs: [job]"))
+    site.host.run(["podman", "wait", "shop_job_1"])
+    assert site.report("plan", project("jobs: [job]"))["summary"] == {"unchanged": 1}
+    assert changes(nodes(site.report("plan", project()))) == {"compose_service podman shop job state": "running"}
+    before = inspect(site.host, "localhost/shop:1", "image")["Id"]
+    try:
+        podman_hosts.create_image(site.host, "localhost/shop:1", "another")
+        planned = site.come_true(project("jobs: [job]"))
+        assert set(changes(planned)) == {f"compose_service podman shop {name} definition" for name in ("db", "web")}
+        assert inspect(site.host, "shop_web_1")["Image"] != before
+    finally:
+        site.host.run(["podman", "tag", before, "localhost/shop:1"])
