@@ -262,9 +262,11 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         runs = entry is not None and (entry["state"] == "running" or (job and entry.get("succeeded") is True))
         if number == there and (not number or (current and runs)):
             continue
-        fields: records.Fields = {} if job else {"state": "running"}
-        fields.update({} if current else {"definition": "current"})
-        fields.update({} if number == (there or 1) else {"number": number})
+        fields = {
+            **({} if job else {"state": "running"}),
+            **({} if current else {"definition": "current"}),
+            **({} if number == (there or 1) else {"number": number}),
+        }
         changed[name] = fields if number else None
     gone = sorted(set(present) - set(definitions)) if attrs.get("remove_orphans") else []
     for name in gone:

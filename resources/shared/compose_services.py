@@ -42,7 +42,8 @@ def _digest(engine: str, labels: dict[str, str], image: dict[str, str]) -> str |
 def services(host: Any) -> dict[str, records.Fields]:
     """Load the services of all projects. An engine that can't be read has an entry with the reason.
 
-    `number` is the number of containers, and `images` is a map from the names of their images to the ids. `succeeded` means that the program of each of them has ended with status 0.
+    `number` is the number of containers, and `images` is a map from the names of their images to the ids. `succeeded`
+    means that the program of each of them has ended with status 0.
     """
     loaded: dict[str, dict[str, Any]] = {}
     unread: dict[str, records.Fields] = {}

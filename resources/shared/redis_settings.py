@@ -262,7 +262,8 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     if now is None:
         raise CheckError(f"this version of Redis has no setting {name}")
     if not same(name, now, wanted):
-        actions.append(_set(attrs, wanted, now))
+        # First the server: with a value that it refuses in the file, it would not start again.
+        actions.insert(0, _set(attrs, wanted, now))
     return actions
 
 
