@@ -67,7 +67,7 @@ def assertion(
     :param verify_certificate: with `url`: false: accept any certificate
     :param unit: a systemd unit that must be active
     :param command: a read-only command (a list, or a string for the shell) that must end with status 0
-    :param user: with `command`: the user who runs it
+    :param user: with `command`: the user who runs it; with `unit`: the user whose unit it is
     :param contains: with `path` or `url`: a regular expression for the content (``^`` and ``$`` match at each line)
     :param message: the beginning of the error message, such as what to do
 

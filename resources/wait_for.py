@@ -61,7 +61,7 @@ def wait_for(
     :param unit: a systemd unit that must be active
     :param command: a read-only command (a list, or a string for the shell) that must end with status 0. Plans run it,
         too
-    :param user: with `command`: the user who runs it
+    :param user: with `command`: the user who runs it; with `unit`: the user whose unit it is
     :param contains: with `path` or `url`: a regular expression for the content (``^`` and ``$`` match at each line)
     :param timeout: seconds after which the node fails
     :param interval: seconds between two attempts

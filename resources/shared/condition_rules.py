@@ -13,7 +13,7 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "path": ("contains", "gone"),
     "port": ("address",),
     "url": ("ca", "contains", "headers", "status", "verify_certificate"),
-    "unit": (),
+    "unit": ("user",),
     "command": ("user",),
     "that": (),
 }

@@ -12,7 +12,7 @@ from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import commands, http_requests, pauses, records, systemd
+from statecfg.resources.shared import commands, http_requests, pauses, records, systemd, unit_managers
 
 TARGETS = ("path", "port", "url", "unit", "command")
 # Runs on the host. It prints why the port does not accept connections.
@@ -33,12 +33,13 @@ def unmet(attrs: records.Attrs, world: World) -> str:
     if attrs.get("path") is not None:
         return _path(attrs, world)
     if attrs.get("unit") is not None:
-        unit = systemd.unit_name(attrs["unit"])
-        if systemd.scripts(world):
+        unit, user = systemd.unit_name(attrs["unit"]), attrs.get("user") or ""
+        if systemd.scripts(world) and not user:
             state = systemd.scripts(world).active(world, unit)
         else:
-            state = world.probe(["systemctl", "is-active", "--", unit]).text.strip() or "unknown"
-        return "" if state == "active" else f"{unit} is {state}"
+            argv, options = unit_managers.call(world, user, ["is-active", "--", unit])
+            state = world.probe(argv, **options).text.strip() or "unknown"
+        return "" if state == "active" else f"{unit_managers.called(unit_managers.joined(user, unit))} is {state}"
     if attrs.get("command") is not None:
         options = {"user": attrs["user"]} if attrs.get("user") is not None else {}
         probe = world.probe(commands.words(attrs["command"]), **options)

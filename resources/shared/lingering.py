@@ -36,12 +36,16 @@ def enable_linger(machine: Machine, user: str) -> Result:
     result = machine.run(["loginctl", "enable-linger", "--", user], effect, timeout=TIMEOUT)
     if result["status"] != "ok":
         return result
-    # logind does not wait for the start, but the units of the user are the next step.
-    started = machine.run(["systemctl", "start", "--", manager(machine, user)], {}, timeout=TIMEOUT)
-    if started["status"] != "error":
-        return started
+    return start(machine, user)  # logind does not wait for the start, but the units of the user are the next step
+
+
+def start(machine: Machine, user: str) -> Result:
+    """Start the systemd of a user, and wait until it answers."""
+    result = machine.run(["systemctl", "start", "--", manager(machine, user)], {}, timeout=TIMEOUT)
+    if result["status"] != "error":
+        return result
     help = "; a user's systemd needs the PAM module pam_systemd, which Debian has in libpam-systemd"
-    return error(started["reason"] + help, started.get("log"))
+    return error(result["reason"] + help, result.get("log"))
 
 
 @op(mutex="accounts")

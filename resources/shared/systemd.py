@@ -12,7 +12,7 @@ from statecfg.remote.graph.nodetype import FACETS
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import records, unit_health, unit_list, unit_managers
+from statecfg.resources.shared import lingering, records, unit_health, unit_list, unit_managers
 from statecfg.resources.shared.unit_list import scripts as scripts
 from statecfg.resources.shared.unit_managers import DIRECTORIES as DIRECTORIES
 from statecfg.resources.shared.unit_managers import RUNNING as RUNNING
@@ -213,6 +213,11 @@ def tell(machine: Machine, verb: str, unit: str, after: Mapping[str, Any]) -> Re
     :param after: unit → the fields that differ after it, None for a unit that is gone then
     """
     user, name = unit_managers.split(unit)
+    if user and verb.split()[0] not in unit_managers.OFFLINE and not unit_managers.runs(machine, user):
+        # It starts at boot, or when the user logs in, but something has ended it.
+        started = lingering.start(machine, user)
+        if started["status"] != "ok":
+            return started
     argv, options = unit_managers.call(machine, user, [*verb.split(), *([] if verb == RELOAD else ["--", name])])
     fields = {unit_managers.split(each)[1]: value for each, value in after.items()}
     return machine.run(argv, {unit_list.facet_of(user): fields} if fields else {}, timeout=TIMEOUT, **options)

@@ -15,7 +15,7 @@ from typing import Any
 
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.machine.world import Stat, World
-from statecfg.resources.shared import lingering
+from statecfg.resources.shared import lingering, records
 
 RUNNING = lingering.SYSTEMD
 DIRECTORIES = tuple(root + "/systemd/system" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
@@ -93,15 +93,18 @@ def will_run(world: World, user: str) -> bool:
 
     :raises Unknown: if a required node may change it
     """
-    return not user or runs(world, user) or lingering.lingers(world, user)
+    if not user or runs(world, user):
+        return True
+    return lingering.lingers(world, user) and world.entry("users", user) is not None
 
 
-def require(world: World, user: str) -> None:
-    """Check that the manager of a user runs when the node acts.
+def require(world: World, name: str, attrs: records.Attrs) -> None:
+    """Check that the manager of a user runs when the node acts, if the node wants the unit to run.
 
     :raises CheckError: if not
     """
-    if not will_run(world, user):
+    user, _ = split(name)
+    if attrs.get("running") and not will_run(world, user):
         text = "the user %s neither lingers nor is logged in, so systemd runs no units of this user; set linger: true"
         raise CheckError(f"{text} on the node user:%s" % (user, user))
 

@@ -203,3 +203,75 @@ def test_a_link_of_the_user_is_not_followed(site: Site) -> None:
     assert "a link that another user controls is not followed" in nodes(found)["systemd_unit:app"]["reason"]
     assert list(site.host.path("/srv/target").iterdir()) == []
     site.say("plan", of_user("enabled: true", "podman"))  # systemd knows this unit without the link
+
+
+def test_a_user_manages_units_without_root(site: Site) -> None:
+    """The login of statecfg is the user itself, which is not root."""
+    add_user(site.host, "app")
+    key = site.host.identity.with_suffix(".pub").read_text()
+    site.host.run(["usermod", "-s", "/bin/sh", "deploy"])
+    site.host.write("/home/deploy/.ssh/authorized_keys", key)
+    site.host.run(["chown", "-R", "deploy:", "/home/deploy"])
+    asked(site.host, "daemon-reload")
+    site.options = [*site.options, "--user", "deploy"]
+    mine = unit(SLEEP + ", Install: {WantedBy: default.target}", name="mine")
+    site.come_true(mine + of_user("running: true, enabled: true", "mine") + of_user("running: true"))
+    assert asked(site.host, "is-active", "app", "mine") == "active\nactive"
+    site.say("destroy")
+    assert not site.host.path(f"{OWN}/mine.service").exists()
+
+
+def test_a_stopped_manager_of_a_user_who_lingers(site: Site) -> None:
+    add_user(site.host, "app")
+    site.host.run(["systemctl", "stop", f"user@{uid(site.host)}.service"])
+    wait = "  - {wait_for: app, unit: app, user: deploy, requires: ['service:app']}\n"
+    site.say("apply", of_user("running: true") + wait)
+    assert asked(site.host, "is-active", "app") == "active"
+
+
+def test_a_user_that_others_have_removed(site: Site) -> None:
+    add_user(site.host, "app")
+    site.come_true(of_user("running: true, enabled: true") + unit(SLEEP, name="more"))
+    site.host.run(["loginctl", "terminate-user", "deploy"])
+    site.host.run(["systemctl", "stop", f"user@{uid(site.host)}.service"])
+    site.host.run(["userdel", "--remove", "deploy"])  # the file with which it lingers stays
+    site.say("destroy")
+    site.host.path("/var/lib/systemd/linger/deploy").unlink()
+
+
+def test_two_playbooks(site: Site, tmp_path: Path) -> None:
+    """A unit has one owner; units of the same name have different ones."""
+    add_user(site.host, "app")
+    asked(site.host, "daemon-reload")
+    site.come_true(of_user("running: true"))
+    (tmp_path / "other").mkdir()
+    other = Site(site.host, tmp_path / "other", "/srv")
+    found = other.report("plan", of_user("running: false"), code=1)
+    assert "take_over" in nodes(found)["service:app"]["reason"]
+    site.host.run(["sh", "-c", f"cp {OWN}/app.service /etc/systemd/system/; systemctl daemon-reload"])
+    other.come_true("  - {service: app, running: false}\n")
+    other.say("destroy")
+    site.host.run(["sh", "-c", "rm /etc/systemd/system/app.service; systemctl daemon-reload"])
+
+
+def test_a_removed_setting_restarts_a_unit_that_stays(site: Site) -> None:
+    add_user(site.host, "app")
+    site.come_true(
+        "  - {file: /srv/app.conf, content: x}\n" + of_user('running: true, restart_on: ["file:/srv/app.conf"]')
+    )
+    before = asked(site.host, "show", "--value", "--property=MainPID", "app")
+    site.say("apply", of_user("running: true"), "--prune")
+    assert asked(site.host, "show", "--value", "--property=MainPID", "app") not in ("", "0", before)
+
+
+def test_a_host_without_systemd(light_host: Host, tmp_path: Path) -> None:
+    light = Site(light_host, tmp_path, "/srv")
+    light_host.run(["useradd", "--create-home", "deploy"])
+    for text, reason in (
+        (of_user("enabled: true"), "this host does not run systemd, so it has no units of the user deploy"),
+        (of_user("running: true"), "this host does not run systemd, so it has no units of the user deploy"),
+        ("  - {user: deploy, linger: true}\n", "linger needs systemd"),
+    ):
+        (node,) = nodes(light.report("plan", text, code=1)).values()
+        assert reason in node["reason"], node["reason"]
+    light_host.run(["userdel", "--remove", "deploy"], check=False)
