@@ -19,6 +19,7 @@ def mariadb_user(
     max_connections: int | None = None,
     require_tls: bool | None = None,
     socket: AbsolutePath = mariadb.SOCKET,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -29,6 +30,9 @@ def mariadb_user(
     you write neither `password` nor `unix_socket`, an existing login stays, and a new user can't log in.
 
     The same name with several hosts is several users; each of these nodes then needs its own `provides`.
+
+    The server looks for the most specific host first. If an anonymous user would take the logins of a user with a
+    pattern as its host, the node fails and names it, already in the plan.
 
     Undo: statecfg removes a user that it created, unless views, routines, triggers or events run with its rights. For
     an older user, it restores the attributes that the node sets. It does not store passwords: a changed login stays.
@@ -41,6 +45,7 @@ def mariadb_user(
     :param max_connections: maximum number of connections at the same time; 0: the limit of the server
     :param require_tls: whether connections must be encrypted; not for root at localhost, who uses the socket
     :param socket: the socket of the server
+    :param allow_override: accept that the server uses an anonymous user instead
     :param absent: the user must not exist
 
     In YAML::
@@ -72,5 +77,6 @@ def to_wire(node: Any, context: Any) -> Any:
     return node.with_attrs(password=context.secret(name, attrs["password"]))
 
 
+mariadb_user.effect(mariadb_users.effect)
 mariadb_user.identity(["mariadb:{socket}: user {name}@{host}"])
 mariadb_user.managed_by(mariadb_users.MariadbUser)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from statecfg import AbsolutePath, Line, NodeOptions, Port, PublicLine, node_type
-from statecfg.resources.shared import redis_rules, redis_settings
+from statecfg.resources.shared import redis_files, redis_rules, redis_settings
 
 
 @node_type
@@ -19,6 +19,7 @@ def redis_setting(
     socket: AbsolutePath | None = None,
     user: PublicLine | None = None,
     password: Line | None = None,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -27,6 +28,9 @@ def redis_setting(
     The setting applies at once, without a restart. For one that Redis can only read when it starts, write ``running:
     false``, and put the node into `restart_on` of the service. Passwords are sent to the server on a separate
     connection; they are not in arguments or environments of programs.
+
+    If a file that the configuration includes later sets something else, the node fails and names the line, already in
+    the plan.
 
     Several servers can have the same setting; each node then needs its own `provides`.
 
@@ -45,6 +49,7 @@ def redis_setting(
     :param user: the user who logs in; default: Redis' default user
     :param password: the password for the login, if the server needs one; a secret. A node that sets ``requirepass``
         also tries its value
+    :param allow_override: accept that a later line wins when the server starts
     :param absent: the file must not contain the setting; the running value stays
 
     In YAML::
@@ -64,4 +69,5 @@ redis_setting.owns(["part:path:{path}"])
 redis_setting.needs(["path:{path}"])  # `user` is not a user of the host
 redis_setting.validate(redis_rules.check)
 redis_setting.to_wire(redis_rules.with_secrets)
+redis_setting.effect(redis_files.effect)
 redis_setting.implemented_by(redis_settings)

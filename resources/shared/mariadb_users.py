@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from statecfg.remote.graph.facet_entry import FacetEntry
-from statecfg.remote.graph.model import Action, ActionSpec
+from statecfg.remote.graph.model import Action, ActionSpec, HostNode
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import mariadb, records
+from statecfg.resources.shared import mariadb, mariadb_rows, records
 from statecfg.resources.shared.mariadb import account, key, literal
 
 WITHOUT_PASSWORD: tuple[list[str], ...] = ([], ["unix_socket"])  # former logins that the undo can restore
@@ -175,6 +176,26 @@ class MariadbUser(FacetEntry):
         if was is not None and "login" in self.wanted() and was["login"] not in WITHOUT_PASSWORD and self.present():
             spec.left.append(f"the login of {self.title()} stays: statecfg does not record passwords")
         return spec
+
+
+def effect(node: HostNode, world: World) -> str:
+    """Return the anonymous user that the server uses in place of the node's user; "" if there is none.
+
+    The server looks for the most specific host first, and only then for the name.
+    """
+    attrs = node.attrs
+    if attrs.get("absent") or "%" not in attrs["host"]:
+        return ""
+    users = world.facet("mariadb")
+    for each in users:
+        found = re.fullmatch(rf"user @(\S+) on {re.escape(attrs['socket'])}", each)
+        if found is None or "%" in found[1] or not mariadb_rows.matches(attrs["host"], found[1], fold=True):
+            continue
+        host = found[1]
+        if key("user", f"{attrs['name']}@{host}", attrs["socket"]) not in users:
+            what = f"the server prefers the anonymous user ''@'{host}'. Drop that one, or declare a user for {host}"
+            return f"{attrs['name']} can't log in from {host}: {what}"
+    return ""
 
 
 def _defines(world: World, attrs: records.Attrs) -> int:

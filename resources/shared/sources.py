@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import posixpath
+import re
 from collections.abc import Iterable, Sequence
 
 from statecfg.remote.graph.model import CheckError, Unknown
@@ -56,6 +58,15 @@ def names(world: World, directory: str) -> Sequence[str]:
         return world.listdir(directory)
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def expanded(world: World, pattern: str) -> Sequence[str]:
+    """Return the files that a pattern names, in their order."""
+    directory, name = posixpath.split(pattern)
+    if not re.search(r"[*?\[]", name):
+        return [pattern]
+    found = sorted(each for each in names(world, directory) if fnmatch.fnmatchcase(each, name))
+    return [posixpath.join(directory, each) for each in found if not each.startswith(".")]
 
 
 def target(world: World, path: str) -> str:

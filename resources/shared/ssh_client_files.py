@@ -44,7 +44,7 @@ def effect(node: HostNode, world: World) -> str:
 def _names(world: World, include: ssh_files.Directive, path: str) -> bool:
     """Return whether an Include names a file."""
     patterns = [posixpath.join(ssh_files.DIRECTORY, each.strip('"')) for each in include.text.split()]
-    return any(path in ssh_files.expanded(world, pattern) for pattern in patterns)
+    return any(path in sources.expanded(world, pattern) for pattern in patterns)
 
 
 def _block(keyword: str, text: str) -> str:

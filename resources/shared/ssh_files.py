@@ -82,17 +82,8 @@ def lines_of(
         yield line
         if keyword == "include" and depth < DEEPEST:
             for pattern in text.split():
-                for included in expanded(world, posixpath.join(DIRECTORY, pattern.strip('"'))):
+                for included in sources.expanded(world, posixpath.join(DIRECTORY, pattern.strip('"'))):
                     yield from lines_of(world, included, begins, blocks, depth + 1)
-
-
-def expanded(world: World, pattern: str) -> Sequence[str]:
-    """Return the files that a pattern of Include names, in their order."""
-    directory, name = posixpath.split(pattern)
-    if not re.search(r"[*?\[]", name):
-        return [pattern]
-    names = sorted(each for each in sources.names(world, directory) if fnmatch.fnmatchcase(each, name))
-    return [posixpath.join(directory, each) for each in names if not each.startswith(".")]
 
 
 def effect(node: HostNode, world: World) -> str:

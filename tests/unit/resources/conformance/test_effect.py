@@ -28,9 +28,9 @@ ALONE = {
     **dict.fromkeys(
         (
             "alternative", "container", "container_image", "compose_project", "debconf", "diversion", "dnf_group",
-            "dnf_module", "group", "hostname", "mariadb_database", "mariadb_grant", "mariadb_user", "package",
+            "dnf_module", "group", "hostname", "mariadb_database", "mariadb_grant", "package",
             "package_upgrade", "password_aging", "postgresql_database", "postgresql_extension", "postgresql_grant",
-            "postgresql_user", "redis_setting", "selinux_boolean", "selinux_fcontext", "selinux_port", "service",
+            "postgresql_user", "selinux_boolean", "selinux_fcontext", "selinux_port", "service",
             "swap", "timezone", "ufw", "ufw_rule", "user",
         ),
         "the node asks the program that decides, in its check",
@@ -60,7 +60,7 @@ def won(name: str) -> list[Case]:
 def _lost(case: Case) -> bool:
     return any(
         text in case.data["error"]
-        for text in ("line ", "does not read", "nothing reads", "does not use", "refuses keys")
+        for text in ("line ", "does not read", "nothing reads", "does not use", "refuses keys", "the server prefers")
     )
 
 
