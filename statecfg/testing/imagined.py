@@ -14,12 +14,13 @@ from statecfg.remote.machine.memory import Nothing
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.world import Probe
 from statecfg.resources.shared.systemd import unit_name
+from statecfg.resources.shared.unit_managers import facet_of, split
 
 # The directories of every host that matter for definitions.
 DIRECTORIES = (
     "/bin", "/boot", "/dev", "/etc/apt/sources.list.d", "/etc/cron.d", "/etc/default", "/etc/logrotate.d",
-    "/etc/sudoers.d", "/etc/sysctl.d", "/etc/systemd/system", "/home", "/mnt", "/opt", "/root", "/run", "/sbin",
-    "/srv", "/tmp", "/usr/bin", "/usr/lib/systemd/system", "/usr/local/bin", "/usr/local/sbin",  # noqa: S108  # names
+    "/etc/sudoers.d", "/etc/sysctl.d", "/etc/systemd/system", "/home", "/mnt", "/opt", "/root", "/run/systemd/system",
+    "/sbin", "/srv", "/tmp", "/usr/bin", "/usr/lib/systemd/system", "/usr/local/bin", "/usr/local/sbin",  # noqa: S108  # names
     "/usr/sbin", "/usr/share", "/var/backups", "/var/cache", "/var/lib", "/var/log", "/var/mail", "/var/spool",
     "/var/tmp",  # noqa: S108  # the name of an imagined directory
 )  # fmt: skip
@@ -38,11 +39,13 @@ class ImaginedHost:
     :param files: path → text or bytes, or None for a directory. Directories above it are created
     :param modes: path → permission bits as octal text, of files and directories
     :param links: path → target
-    :param users: name → fields that differ from the usual ones: `uid`, `gid`, `home`, `shell`, `comment`, `groups`
+    :param users: name → fields that differ from the usual ones: `uid`, `gid`, `home`, `shell`, `comment`, `groups`,
+        and `linger`
     :param groups: name → `gid` and `members`
     :param packages: installed packages: name → version
     :param available: packages that can be installed: name → version; None for every name
-    :param units: name → `active` (such as "active" or "inactive") and `enabled` (such as "enabled" or "disabled")
+    :param units: name → `active` (such as "active" or "inactive") and `enabled` (such as "enabled" or "disabled").
+        `deploy/app` is a unit of the user `deploy`
     :param commands: command line of a guard, or its script → exit status, or a pair of exit status and output. All
         other programs are unknown, which guards treat as failure
     :param facts: the name of a built-in set (`debian-12`, `ubuntu-24.04`, `alma-9`), a file that `statecfg facts HOST
@@ -123,7 +126,9 @@ def _facets(host: ImaginedHost) -> Iterator[tuple[str, dict[str, dict[str, Any]]
     groups: dict[str, dict[str, Any]] = {}
     for count, (name, fields) in enumerate(host.groups.items()):
         groups[name] = {"gid": _FIRST_ID + 1000 + count, "members": [], **fields}
+    lingering = {name: {"starts": "at boot"} for name, fields in host.users.items() if fields.get("linger")}
     for count, (name, fields) in enumerate(host.users.items()):
+        fields = {field: value for field, value in fields.items() if field != "linger"}
         uid = fields.get("uid", _FIRST_ID + count)
         users[name] = {
             "uid": uid, "gid": uid, "home": f"/home/{name}", "shell": "/bin/sh", "comment": "", "groups": [], **fields,
@@ -132,10 +137,15 @@ def _facets(host: ImaginedHost) -> Iterator[tuple[str, dict[str, dict[str, Any]]
     yield "users", users
     yield "groups", groups
     yield "passwords", {}
+    yield "lingering", lingering
     yield "packages", {name: {"version": version} for name, version in host.packages.items()}
     yield "apt", {"lists": {"updated": _MOMENT}}
     stopped: dict[str, Any] = {"active": "inactive", "enabled": "disabled"}
-    yield "units", {unit_name(name): {**stopped, **fields} for name, fields in host.units.items()}
+    units: dict[str, dict[str, Any]] = {"units": {}}
+    for name, fields in host.units.items():
+        user, unit = split(name)
+        units.setdefault(facet_of(user), {})[unit_name(unit)] = {**stopped, **fields}
+    yield from units.items()
 
 
 def _apt_get(host: ImaginedHost, argv: Sequence[str]) -> Probe:

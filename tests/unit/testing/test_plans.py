@@ -137,6 +137,19 @@ def test_users_groups_and_links_of_an_imagined_host(definitions: Definitions) ->
     assert not one(definitions, entries, **host, links={"/etc/localtime": "/usr/share/zoneinfo/UTC"}).changed
 
 
+def test_units_of_users_of_an_imagined_host(definitions: Definitions) -> None:
+    """The unit of a user is not that of the host, and it runs only if the user lingers."""
+    entries = "  - service: app\n    user: ann\n    running: true\n"
+    units = {"ann/app": {"active": "inactive"}, "app": {"active": "active"}}
+    assert one(definitions, entries, users={"ann": {"linger": True}}, units=units).changed == ["service:app"]
+    running = {"ann/app": {"active": "active"}}
+    assert not one(definitions, entries, users={"ann": {"linger": True}}, units=running).changed
+    assert "linger: true" in one(definitions, entries, users={"ann": {}}, units=units)["service:app"].reason
+    both = "  - user: bob\n    linger: true\n" + entries.replace("ann", "bob")
+    plan = one(definitions, both, units={"bob/app": {}})
+    assert plan.changed == ["user:bob", "service:app"] and plan.layers == [["user:bob"], ["service:app"]]
+
+
 def test_packages_of_an_imagined_host(definitions: Definitions) -> None:
     entries = "  - package: nginx\n    version: 1.*\n  - package: telnetd\n    absent: true\n"
     bare = one(definitions, entries)
