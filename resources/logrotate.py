@@ -23,9 +23,10 @@ def logrotate(
 ) -> None:
     """Rotate log files with logrotate. The rules are in a separate file in /etc/logrotate.d.
 
-    statecfg checks the names of directives and scripts before it contacts a host. After each change, logrotate checks
-    its whole configuration on the host. If it finds a new error, such as a second rule for a log file, statecfg
-    restores the former file at once. The host needs the package logrotate, which brings the directory.
+    statecfg checks the names of directives and scripts before it contacts a host. logrotate checks its whole
+    configuration, in plans and after each change. If it finds a new error, such as a second rule for a log file, the
+    node fails, and statecfg restores the former file at once. The host needs the package logrotate, which brings the
+    directory.
 
     Undo: statecfg restores the file that had this name before, or removes the rules.
 

@@ -9,15 +9,16 @@ from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import World
 from statecfg.resources.shared import drop_ins, whole
 
-MAIN = "/etc/logrotate.conf"
+READER = ("logrotate", "--debug", "/etc/logrotate.conf")
+MARK = "error:"
 
 
 def refusal(machine: RealMachine) -> list[str]:
     """Return the errors that logrotate finds in the whole configuration, such as a log file with two rules."""
-    return whole.complaints(machine, "logrotate", "--debug", MAIN, mark="error:")
+    return whole.complaints(machine, *READER, mark=MARK)
 
 
-write = whole.writer("logrotate", "logrotate", refusal)
+write = whole.writer("logrotate", "logrotate", refusal, READER, MARK)
 
 
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from statecfg.remote.graph.model import Blob
 from statecfg.remote.graph.ops import Op, op
-from statecfg.remote.graph.results import Result, error
+from statecfg.remote.graph.results import Result, error, ok
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, Stat
 
 LINES = 12  # lines of the program's output that an error shows
 
 
-def writer(who: str, mutex: str, refusal: Callable[[RealMachine], list[str]]) -> Op:
+def writer(
+    who: str, mutex: str, refusal: Callable[[RealMachine], list[str]], reader: Sequence[str] = (), mark: str = ""
+) -> Op:
     """Return the op that writes a file, and restores the former one if the program refuses the whole then.
 
     What the program already refused before does not count. The op has the parameters of `files.write`.
 
     :param who: the program, for messages
     :param refusal: asks the program, and returns its complaints
+    :param reader: a program that only reads and fails if it refuses the whole; plans run it on the planned files
+    :param mark: what the relevant lines of its output contain
     """
 
     @op(name="write", mutex=mutex)
@@ -34,8 +38,9 @@ def writer(who: str, mutex: str, refusal: Callable[[RealMachine], list[str]]) ->
         backup: str | None = None,
         validate: list[str] | None = None,
     ) -> Result:
-        if not isinstance(machine, RealMachine):  # a plan: the program accepts it, or the action fails
-            return machine.write(path, content, mode, owner, group, None, validate)
+        if not isinstance(machine, RealMachine):
+            planned = machine.write(path, content, mode, owner, group, None, validate)
+            return _tried(machine) if reader and planned["status"] == "ok" else planned
         stat, before = machine.stat(path), refusal(machine)
         former = machine.read(path) if stat is not None else b""
         result = machine.write(path, content, mode, owner, group, None, validate)
@@ -43,6 +48,15 @@ def writer(who: str, mutex: str, refusal: Callable[[RealMachine], list[str]]) ->
             return result
         new = [line for line in refusal(machine) if line not in before]
         return taken_back(machine, path, stat, former, who, "\n".join(new[:LINES])) if new else result
+
+    def _tried(machine: Any) -> Result:
+        """Let the program read the planned files; without it, only the apply can tell."""
+        tried = machine.run(reader, {}, reads=True)
+        if tried["status"] == "ok":
+            return ok()
+        before = refusal(machine.base)
+        new = [line for line in _lines(tried.get("log", "").encode(), mark) if line not in before]
+        return error(f"{who} refuses the new configuration: " + "\n".join(new[:LINES])) if new else ok()
 
     return write
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -145,18 +145,35 @@ def test_of_two_lines_with_a_key_one_stays_and_is_restricted(site: Site) -> None
     site.host.run(["rm", "-r", "/usr/games/.ssh"])
 
 
-def test_a_rule_that_breaks_the_whole_configuration_is_taken_back(site: Site) -> None:
-    """The file alone is right, but an alias has two definitions, or a log file two rules."""
+@pytest.mark.parametrize("when", ["plan", "apply"])
+def test_a_rule_that_breaks_the_whole_configuration_is_refused(site: Site, when: str) -> None:
+    """The file alone is right, but an alias has two definitions, or a log file two rules.
+
+    If the plan creates a user, the program can't tell in the plan: the apply takes the rule back.
+    """
+    later = '    requires: ["user:effect"]\n  - user: effect\n' if when == "apply" else ""
     site.host.write("/etc/sudoers.d/aliases", "User_Alias OPS = games\n", 0o440)
-    (node,) = nodes(site.report("apply", '  - {sudoers: ops, content: "User_Alias OPS = root\\n"}\n', code=1)).values()
+    rule = f'  - sudoers: ops\n    content: "User_Alias OPS = root\\n"\n{later}'
+    node = nodes(site.report(when, rule, code=1))["sudoers:ops"]
     site.host.run(["rm", "/etc/sudoers.d/aliases"])
-    assert "visudo refuses the new configuration, and the former one is restored" in node["actions"][0]["reason"]
-    assert "OPS" in node["actions"][0]["reason"] and not site.host.path("/etc/sudoers.d/ops").exists()
+    assert refused("visudo", when) in reason(node)
+    assert "OPS" in reason(node) and not site.host.path("/etc/sudoers.d/ops").exists()
+    site.say("destroy")
     if site.host.run(["sh", "-c", "command -v logrotate"], check=False).returncode:
         return
     site.host.write("/etc/logrotate.d/a", "/var/log/effect.log {\n  rotate 2\n}\n")
-    text = "  - {logrotate: effect, paths: [/var/log/effect.log], directives: [rotate 3, missingok]}\n"
-    (node,) = nodes(site.report("apply", text, code=1)).values()
+    text = f"  - logrotate: effect\n    paths: [/var/log/effect.log]\n    directives: [rotate 3, missingok]\n{later}"
+    node = nodes(site.report(when, text, code=1))["logrotate:effect"]
     site.host.run(["rm", "/etc/logrotate.d/a"])
-    assert "duplicate log entry for /var/log/effect.log" in node["actions"][0]["reason"]
+    assert refused("logrotate", when) in reason(node)
+    assert "duplicate log entry for /var/log/effect.log" in reason(node)
     assert not site.host.path("/etc/logrotate.d/effect").exists()
+
+
+def refused(program: str, when: str) -> str:
+    restored = ", and the former one is restored" if when == "apply" else ""
+    return f"{program} refuses the new configuration{restored}: "
+
+
+def reason(node: dict[str, Any]) -> str:
+    return "\n".join([node.get("reason") or "", *(action.get("reason") or "" for action in node["actions"])])

@@ -46,7 +46,7 @@ def test_settings_apply_at_once_survive_a_restart_and_are_undone(site: Site, ser
     planned = site.come_true(both)
     changes = planned["redis_setting:maxmemory"]["changes"]
     assert "+maxmemory 64mb\n" in "".join(change.get("diff", "") for change in changes)
-    assert planned["redis_setting:maxmemory"]["actions"][1]["args"]["was"] == "0"
+    assert planned["redis_setting:maxmemory"]["actions"][0]["args"]["was"] == "0"
     assert (now(site, "maxmemory"), now(site, "databases"), now(site, "save")) == ("67108864", "4", "")
     site.host.run(["systemctl", "restart", service])
     assert {node["outcome"] for node in nodes(site.report("plan")).values()} == {"unchanged"}
@@ -99,5 +99,6 @@ def test_a_password_is_set_used_and_shown_nowhere(site: Site, service: str) -> N
 def test_a_refused_value_fails_with_the_answer_of_the_server(site: Site, service: str) -> None:
     reason = nodes(site.report("apply", setting("maxmemory-policy", "value: none"), code=1))
     assert "maxmemory-policy: ERR CONFIG SET failed" in reason["redis_setting:maxmemory-policy"]["reason"]
+    assert site.read("redis.conf") == FILE
     unknown = nodes(site.report("plan", setting("maxmemry", "value: 1"), code=1))["redis_setting:maxmemry"]["reason"]
     assert "this version of Redis has no setting maxmemry" in unknown
