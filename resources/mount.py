@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from statecfg import AbsolutePath, Attrs, Name, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import entry_rules, mounts, paths
+from statecfg.resources.shared import entry_rules, mount_units, mounts, paths
 
 
 @node_type
@@ -17,6 +17,7 @@ def mount(
     mount_options: list[PublicLine] | None = None,
     check_order: int = 0,
     mounted: bool = True,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -28,6 +29,9 @@ def mount(
     of a tmpfs. Another file system that is mounted there is an error, and so are two lines for one directory in
     /etc/fstab, because systemd uses only the first. The plan shows what is in the directory as `known after` the mount.
 
+    A unit file ``*.mount`` in /etc/systemd/system wins over /etc/fstab at boot: if it differs, the node fails and names
+    its line, already in the plan.
+
     Undo: statecfg unmounts a file system that was not mounted before, and restores the former line, or removes the
     line. A mount that is in use stays, and the node fails.
 
@@ -38,6 +42,7 @@ def mount(
     :param mount_options: the options, such as ``noatime``; default: ``defaults``
     :param check_order: the order of checks at boot: 0 for none, 1 for the root, 2 for others
     :param mounted: false: only the line in /etc/fstab; the mount stays as it is
+    :param allow_override: accept that a unit file wins over /etc/fstab
     :param absent: the file system must be neither mounted nor in /etc/fstab
 
     In YAML::
@@ -68,4 +73,5 @@ def contradictions(attrs: Attrs) -> None:
 
 mount.identity(["mount:{path}"])
 mount.owns(["part:path:" + mounts.FSTAB])
+mount.effect(mount_units.effect)
 mount.implemented_by(mounts)

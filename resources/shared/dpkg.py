@@ -13,6 +13,7 @@ from statecfg.resources.shared import records, systemd
 STATUS = "/var/lib/dpkg/status"
 MARKS = "/var/lib/apt/extended_states"
 
+NOT_THERE = ("not-installed", "config-files")  # states without files of the package
 _FIELD = re.compile(r"^(Package|Status|Version|Architecture): (.*)$", re.M)
 _MARK = re.compile(r"^(Package|Auto-Installed): (.*)$", re.M)
 _NEEDS = "${db:Status-Status}\\t${Package}\\t${Pre-Depends}, ${Depends}\\t${Recommends}\\t${Provides}\\n"
@@ -35,13 +36,14 @@ def packages(host: Any) -> dict[str, records.Fields]:
     for paragraph in text.split("\n\n"):
         fields = dict(_FIELD.findall(paragraph))
         state = fields.get("Status", "").rpartition(" ")[2]
-        if state in ("", "not-installed"):
+        held = fields.get("Status", "").startswith("hold ")
+        if not state or (state == "not-installed" and not held):
             continue
         name, architecture = fields["Package"], fields.get("Architecture", "all")
         if name == "dpkg":
             native = architecture
-        entry: dict[str, Any] = {"version": fields.get("Version", "")} if state != "config-files" else {}
-        if fields["Status"].startswith("hold "):
+        entry: dict[str, Any] = {"version": fields.get("Version", "")} if state not in NOT_THERE else {}
+        if held:
             entry["held"] = True
         loaded[f"{name}:{architecture}"] = dict(entry, **({} if state == "installed" else {"state": state}))
     suffixes = (":all", ":" + native)
@@ -66,7 +68,7 @@ def dependencies(host: Any) -> dict[str, records.Fields]:
     """Load which packages the installed packages need: name → `hard` and `soft`, lists of installed packages."""
     text = host.probe(["dpkg-query", "--show", "--showformat=" + _NEEDS]).text
     rows = [line.split("\t") for line in text.splitlines() if line.count("\t") == 4]
-    rows = [row for row in rows if row[0] not in ("not-installed", "config-files")]
+    rows = [row for row in rows if row[0] not in NOT_THERE]
     by_name: dict[str, set[str]] = {}
     for _, name, _, _, provides in rows:
         for provided in (name, *(part.strip().partition(" ")[0] for part in provides.split(","))):

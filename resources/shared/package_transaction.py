@@ -372,7 +372,8 @@ def removal(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> Acti
     """
     name, purge = node.attrs["name"], bool(node.attrs.get("purge"))
     entry = world.entry("packages", name)
-    if entry is None or (entry.get("state") == "config-files" and not purge):
+    state = "not-installed" if entry is None else entry.get("state")
+    if state == "not-installed" or (state == "config-files" and not purge):
         return ActionSpec()
     apt = manager(world)
     others: list[str] = []

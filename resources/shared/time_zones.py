@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from typing import TYPE_CHECKING
 
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, CheckError, HostNode
 from statecfg.remote.machine.world import World
-from statecfg.resources.shared import files, links, paths, restore, snapshot
+from statecfg.resources.shared import files, links, paths, restore, snapshot, sources
 
 if TYPE_CHECKING:
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 DATA = "/usr/share/zoneinfo"
 LINK = "/etc/localtime"
 NAME = "/etc/timezone"  # only Debian and systems made from it have this file
+ENVIRONMENT = "/etc/environment"  # pam_env reads it in each session
 DEBIAN = "/etc/debian_version"
 
 
@@ -48,6 +50,15 @@ def check(node: HostNode, world: World) -> list[Action]:
         if file is None or paths.needs_write(world, NAME, file, content, (), None):
             actions.append(files.write(NAME, content, 0o644))
     return actions
+
+
+def effect(node: HostNode, world: World) -> str:
+    """Return the line that gives all sessions another zone; "" if there is none."""
+    for place in sources.places(world, ENVIRONMENT):
+        found = re.match(r"\s*(?:export\s+)?TZ\s*=\s*[\"']?:?([^\"'\s#]+)", place.text)
+        if found and posixpath.relpath(found[1], DATA if found[1].startswith("/") else ".") != node.attrs["name"]:
+            return f"sessions use the zone {found[1]}: {place} wins"
+    return ""
 
 
 def _nearest(world: World, name: str) -> str:

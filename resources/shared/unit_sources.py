@@ -11,7 +11,7 @@ from statecfg.remote.machine.world import World
 from statecfg.resources.shared import sources, systemd, unit_files, unit_health, unit_managers
 
 # Source: systemd.unit(5). The first directory that has a file hides files of that name in the others.
-_FOLDERS = (
+FOLDERS = (
     "/etc/systemd/system.control",
     "/run/systemd/system.control",
     "/run/systemd/transient",
@@ -101,7 +101,7 @@ def effect(node: HostNode, world: World, nodes: Mapping[str, HostNode]) -> str:
 def folders(world: World, user: str) -> list[str]:
     """Return the directories from which the systemd of a user, or that of the host, reads units, in its order."""
     if not user:
-        return list(_FOLDERS)
+        return list(FOLDERS)
     places = {"~": unit_managers.fields(world, user).get("home"), "$": unit_managers.runtime(world, user)}
     return [f"{places.get(folder[0], '') or ''}{folder.lstrip('~$')}" for folder in _USER_FOLDERS]
 
@@ -113,7 +113,7 @@ def _overridden(node: HostNode, world: World, nodes: Mapping[str, HostNode], wit
         last = path[path.rindex("/" + name) :]
         winner = next((folder + last for folder in within if world.stat(folder + last) is not None), path)
         return f"systemd does not read {path}: {winner} hides it" if winner != path else ""
-    lines = [line for each in files for line in _lines(world, each)]
+    lines = [line for each in files for line in lines_of(world, each)]
     managed = {str(other.attrs.get("path")) for other in nodes.values()} if not attrs.get("drop_in") else set()
     for at, line in enumerate(lines):
         winner_line = _winner(line, lines[at + 1 :]) if line.place.path == path else None
@@ -135,7 +135,7 @@ def _unread(world: World, unit: str, path: str) -> str:
     return "" if sources.target(world, path) in same else f"systemd reads {', '.join(filter(None, found))}, not {path}"
 
 
-def read(world: World, unit: str, within: Sequence[str] = _FOLDERS) -> list[str]:
+def read(world: World, unit: str, within: Sequence[str] = FOLDERS) -> list[str]:
     """Return the files of a unit in the order in which systemd reads them: its own file, and its drop-ins.
 
     :param unit: its name without a user
@@ -167,7 +167,7 @@ def _drop_in_names(unit: str) -> Iterator[str]:
                 yield f"{shorter}.{suffix}"
 
 
-def _lines(world: World, path: str) -> Iterator[UnitLine]:
+def lines_of(world: World, path: str) -> Iterator[UnitLine]:
     section, first, joined = "", None, ""
     for place in sources.places(world, path):
         text = place.text.strip()

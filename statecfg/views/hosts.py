@@ -88,11 +88,12 @@ def trouble(host: HostData) -> Iterator[Line]:
 
 
 def login(host: HostData) -> str:
-    """Return the result of the last new login after a restart of sshd, "" if there was none."""
+    """Return the result of the last new login after a change that logins depend on, "" if there was none."""
     if "login" not in host:
         return ""
     result = host["login"]
-    return "sshd was restarted; a new login " + ("works" if result.get("ok") else f"fails: {result.get('error')}")
+    found = "works" if result.get("ok") else f"fails: {result.get('error')}"
+    return f"a new login after changes that logins depend on {found}"
 
 
 def _holder(holder: Mapping[str, Any]) -> str:

@@ -241,7 +241,7 @@ class CallingFrame(Frame):
 
 
 class LoginFrame(Frame):
-    """The host restarted sshd, and asks the controller to test a new login."""
+    """Something that logins depend on changed: the host asks the controller to test a new login."""
 
 
 class KeepFrame(Frame):

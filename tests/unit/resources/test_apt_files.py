@@ -57,9 +57,11 @@ def test_a_binary_key_becomes_text() -> None:
 def test_holds_are_read_from_the_database_of_dpkg() -> None:
     assert package.name == "package"
     held = "Package: held\nStatus: hold ok installed\nVersion: 1.0\n\n"
+    held += "Package: gone\nStatus: hold ok not-installed\n\nPackage: never\nStatus: unknown ok not-installed\n\n"
     status = f"{held}Package: free\nStatus: install ok installed\nVersion: 2\n"
     assert FACETS["packages"].load(MemoryMachine({"/var/lib/dpkg/status": status})) == {
         "held": {"version": "1.0", "held": True},
+        "gone": {"state": "not-installed", "held": True},
         "free": {"version": "2"},
     }
 
