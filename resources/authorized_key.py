@@ -68,9 +68,8 @@ def identity(attrs: Attrs) -> list[str]:
 def owns(attrs: Attrs) -> list[str]:
     """Own the key, or the list of all keys, and with it a part of the file."""
     user, keys = attrs["user"], attrs.get("all_keys")
-    home = "/root" if user == "root" else "/home/" + user
     listed = [key_of(line) for line in ([attrs["key"]] if keys is None else keys)]
-    found = [f"path:{home}/.ssh/authorized_keys" if keys is not None else f"part:path:{home}/.ssh/authorized_keys"]
+    found = [f"path:~{user}/.ssh/authorized_keys" if keys is not None else f"part:path:~{user}/.ssh/authorized_keys"]
     found += [f"whole:the keys of {user}"] if keys is not None else []
     return found + [f"part:the keys of {user}: {key}" for key in listed]
 

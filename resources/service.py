@@ -82,7 +82,7 @@ def identity(attrs: Attrs) -> list[str]:
 def owns(attrs: Attrs) -> list[str]:
     """Own the links that systemctl makes: those of common targets, and the mask."""
     unit, user = systemd.unit_name(attrs["name"]), attrs.get("user")
-    place = unit_managers.usual_place(user) if user else UNITS
+    place = f"~{user}/{unit_managers.OWN}/" if user else UNITS
     targets = (USER_TARGETS if user else TARGETS) if attrs.get("enabled") else ()
     found = [f"part:path:{place}{target}.target.wants/{unit}" for target in targets]
     return [*found, f"part:path:{place}{unit}"] if attrs.get("masked") else found

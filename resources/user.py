@@ -88,7 +88,7 @@ def owns(attrs: Attrs) -> list[str]:
     """Own the UID, the home directory, the memberships, and the list of the groups if it is complete."""
     name, groups = attrs["name"], attrs.get("groups") or ()
     found = [f"uid:{attrs['uid']}"] if attrs.get("uid") is not None else []
-    found += [f"part:path:{attrs.get('home') or ('/root' if name == 'root' else '/home/' + name)}"]
+    found.append(f"part:path:{attrs.get('home') or '~' + name}")
     found += [f"adds:the members of {group}: {name}" for group in groups]
     if attrs.get("exact_groups"):
         found.append(f"whole:the groups of {name}")

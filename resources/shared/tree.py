@@ -95,7 +95,7 @@ def unmanaged(world: World, node: HostNode, nodes: Mapping[str, HostNode], root:
     root = world.canonical(root)
     own = {posixpath.join(root, name) for name in node.attrs.get("tree") or ()}
     found = (path for other in nodes.values() if other.provides != node.provides for path in managed(other))
-    others = {world.canonical(path) for path in found}
+    others = {claims.located(world, path) for path in found}
     elsewhere = world.claims.inside(root, node, world) if world.claims is not None else {}
     texts = [f"{path} stays: {owner} manages it" for path, owner in sorted(elsewhere.items()) if owner.playbook]
     if root in elsewhere:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statecfg.remote.graph.model import Unknown
 from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.machine.paths import normal
 
@@ -46,10 +47,28 @@ def plain(claim: str) -> str:
 
 
 def paths(claims: Iterable[str]) -> Iterator[str]:
-    """Yield the paths that claims are about; that of `line:/etc/motd: a line` is `/etc/motd`."""
+    """Yield the paths that claims are about; that of `line:/etc/motd: a line` is `/etc/motd`. See `located`."""
     for claim in claims:
         kind, _, name = claim.partition(":")
         if kind in ("part", "whole") and name[:5] == "path:":
             name = name[5:]
         if name[:1] == "/":
             yield normal(name if kind in ("path", "part", "whole") else name.partition(": ")[0])
+        elif name[:1] == "~" and kind in ("path", "part", "whole"):
+            yield name
+
+
+def located(machine: Any, path: str) -> str:
+    """Return the canonical path of a claim: `~USER/` is the home directory of a user on this host.
+
+    :raises OSError: if links form a loop
+    """
+    if path[:1] == "~":
+        user, _, rest = path[1:].partition("/")
+        try:
+            home = (machine.entry("users", user) or {}).get("home")
+        except Unknown:
+            home = None
+        path = (home or ("/root" if user == "root" else "/home/" + user)) + "/" + rest
+    found: str = machine.canonical(path)
+    return found

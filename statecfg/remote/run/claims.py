@@ -10,7 +10,7 @@ import json
 
 from statecfg.remote.graph.names import Outcome
 from statecfg.remote.graph.nodetype import REGISTRY
-from statecfg.remote.ledger.claims import OWNED, paths
+from statecfg.remote.ledger.claims import OWNED, located, paths
 from statecfg.remote.ledger.records import Orphan
 from statecfg.remote.machine.paths import within
 from statecfg.remote.run.definitions import StoredDefinitions
@@ -274,10 +274,9 @@ def of_run(
 def real(machine: Any, path: str) -> str:
     """Return a path without links in its directories, or unchanged if they form a loop."""
     try:
-        found: str = machine.canonical(path)
+        return located(machine, path)
     except OSError:
         return path
-    return found
 
 
 def _lists(claims: Iterable[str]) -> Tuple[Dict[str, Set[str]], Set[str]]:

@@ -276,3 +276,23 @@ def test_a_removal_says_that_a_directory_stays_with_what_removed_nodes_leave(
     assert left[f"directory:{place}/top"] == [f"{place}/top is not empty (inner): it stays"]
     assert left[f"directory:{place}/lines"] == [f"{place}/lines is not empty (x): it stays"]
     assert not light_host.path(f"{place}/gone").exists()
+
+
+@pytest.mark.parametrize(
+    "ours",
+    [
+        "directory: {0}/h, purge: true",
+        "remove: {0}/h/.ssh, recursive: true",
+        "file: {0}/h/.ssh/authorized_keys, content: x",
+    ],
+)
+def test_a_home_directory_is_where_the_host_says(site: Site, light_host: Host, place: str, ours: str) -> None:
+    light_host.run(["useradd", "--create-home", "--home-dir", f"{place}/h", "p4"])
+    try:
+        applied(site, "app.yml", f"authorized_key: k, user: p4, key: {KEY}")
+        yaml(site, "base.yml", ours.format(place))
+        assert f"authorized_key:k of {site.name}/app.yml manages " in site("plan", "base.yml", code=None).out
+        site("apply", "base.yml", "--yes", code=None)
+        assert KEY in light_host.read(f"{place}/h/.ssh/authorized_keys")
+    finally:
+        light_host.run(["userdel", "p4"])
