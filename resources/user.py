@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Unpack
 
 from statecfg import (
     AbsolutePath,
-    ActionSpec,
     Attrs,
     GroupName,
-    HostNode,
     Id,
     Line,
     NodeOptions,
     PublicLine,
     UserName,
-    World,
     node_type,
 )
-from statecfg.resources.shared import lingering, user_undo, users
-from statecfg.resources.shared.paths import account, refuse_with_absent
+from statecfg.resources.shared import user_entry, users
+from statecfg.resources.shared.paths import refuse_with_absent
 
 SHORTEST = 4  # characters of a hash; a shorter one ("!", "*") means no password and is not secret
 
@@ -126,24 +122,5 @@ def to_wire(node: Any, context: Any) -> Any:
     return node.with_attrs(password_hash=context.secret("password-of-" + node.attrs["name"], password))
 
 
-@user.check
-def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> ActionSpec:
-    """Compare the host's user with the wanted one."""
-    attrs = node.attrs
-    name = attrs["name"]
-    entry = world.entry("users", name)
-    if attrs.get("absent"):
-        return ActionSpec(users.removal(world, name, entry, bool(attrs.get("remove_home"))))
-    for group in [attrs.get("group"), *(attrs.get("groups") or ())]:
-        account(world, "groups", group, node, nodes)
-    actions = [users.creation(world, attrs)] if entry is None else users.changes(world, attrs, entry)
-    left: list[str] = []
-    if entry is not None and attrs.get("uid") not in (None, entry["uid"]):
-        text = "files outside of %s that belong to UID %d keep this number; to find them: find / -xdev -uid %d"
-        left.append(text % (entry["home"], entry["uid"], entry["uid"]))
-    actions += users.password_actions(world, name, attrs.get("password_hash"))
-    return ActionSpec(actions + lingering.changes(world, name, attrs.get("linger")), left=left)
-
-
-user.implemented_by(user_undo)
+user.managed_by(user_entry.UserEntry)
 user.logins()

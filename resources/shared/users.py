@@ -178,7 +178,6 @@ def creation(world: World, attrs: records.Attrs) -> Action:
     :raises CheckError: if another user has the UID
     """
     name, uid = attrs["name"], attrs.get("uid")
-    require_shell(world, attrs.get("shell"))
     if uid is not None:
         taken = [other for other, fields in world.facet("users").items() if fields.get("uid") == uid]
         if taken:
@@ -200,38 +199,21 @@ def creation(world: World, attrs: records.Attrs) -> Action:
     )
 
 
-def changes(world: World, attrs: records.Attrs, entry: records.Fields) -> list[Action]:
-    """Return the actions that change an existing user to the wanted attributes."""
-    changed = {field: attrs[field] for field in ("uid", "home", "shell", "comment") if attrs.get(field) is not None}
-    changed = {field: value for field, value in changed.items() if value != entry.get(field)}
-    require_shell(world, changed.get("shell"))
-    group, groups = attrs.get("group"), attrs.get("groups")
-    gid = (world.entry("groups", group) or {}).get("gid") if group is not None else None
-    if group is not None and (gid is None or gid != entry.get("gid")):
-        changed["group"] = group
-    actions: list[Action] = []
-    if groups is not None:
-        present = set(entry.get("groups") or ())
-        wanted = set(groups) if attrs.get("exact_groups") else present | set(groups)
-        if wanted != present:
-            changed["groups"] = sorted(wanted)
-    if changed:
-        actions.append(usermod(attrs["name"], changed, gid))
-    home = attrs.get("home") or entry.get("home")
-    if attrs.get("create_home") and home and world.apparent(home) is None:
-        gid = gid if group is not None else entry.get("gid")
-        named = next((name for name, fields in world.facet("groups").items() if fields.get("gid") == gid), None)
-        actions.append(make_home(attrs["name"], home, group or named, home_mode(world)))
-    return actions
+def missing_home(world: World, attrs: records.Attrs, entry: records.Fields) -> list[Action]:
+    """Return the action that creates the missing home directory of an existing user, if the node wants one."""
+    home, group = attrs.get("home") or entry.get("home"), attrs.get("group")
+    if not attrs.get("create_home") or not home or world.apparent(home) is not None:
+        return []
+    gid = (world.entry("groups", group) or {}).get("gid") if group is not None else entry.get("gid")
+    named = next((name for name, fields in world.facet("groups").items() if fields.get("gid") == gid), None)
+    return [make_home(attrs["name"], home, group or named, home_mode(world))]
 
 
-def password_actions(world: World, name: str, password_hash: str | None) -> list[Action]:
+def password_actions(world: World, name: str, password_hash: str) -> list[Action]:
     """Return the action that sets the hash of a user's password, if the host has another one.
 
     :raises CheckError: if the hash would break the host's files
     """
-    if password_hash is None:
-        return []
     if BREAKING.intersection(password_hash):  # a secret can only be checked here, on the host
         raise CheckError("password_hash has a colon or line break: write only the hash")
     present = world.entry("passwords", name) or {}

@@ -33,6 +33,7 @@ class FacetEntry:
     :cvar single: whether the snapshot contains only the value of the only field; None: there was no such thing
     :cvar permission: the attribute that allows the removal nevertheless, as the error and the undo's message name it
     :ivar attrs: the attributes of the node
+    :ivar memory: the snapshot, during an undo
     """
 
     facet: ClassVar[str] = ""
@@ -50,6 +51,7 @@ class FacetEntry:
     def __init__(self, node: HostNode, world: Any, nodes: Optional[Mapping[str, HostNode]] = None) -> None:
         self.node, self.world, self.nodes = node, world, nodes or {}
         self.attrs = node.attrs
+        self.memory: Mapping[str, Any] = {}
 
     @classmethod
     def functions(cls) -> Dict[str, Callable[..., Any]]:
@@ -153,7 +155,7 @@ class FacetEntry:
     def restore(self, was: Fields) -> ActionSpec:
         """Return what makes a removed thing again. A thing with a secret stays removed."""
         if self.secret:
-            return ActionSpec(left=[f"{self.title()} is not restored: statecfg does not record {self.secret}s"])
+            return ActionSpec(left=[f"{self.title()} is not restored: statecfg does not record {self._secrets()}"])
         return ActionSpec(self.create(was))
 
     def give_back(self, now: Fields, was: Fields) -> ActionSpec:
@@ -218,6 +220,7 @@ class FacetEntry:
 
     def undo(self, memory: Mapping[str, Any]) -> ActionSpec:
         """Remove a thing that the node created, or restore what it removed or changed."""
+        self.memory = memory
         was, now = self._restorable(self.own(self.recorded(memory))), self.own(self.present())
         if self.absent():
             if was is not None and now is None:
@@ -239,10 +242,13 @@ class FacetEntry:
             back.update({field: value} if value != sorted(now.get(field) or ()) else {})
             left += more
         if self.secret and self.attrs.get(self.secret) is not None:
-            left.append(f"the {self.secret} of {self.title()} stays: statecfg does not record {self.secret}s")
+            left.append(f"{self.named(self.secret)} stays: statecfg does not record {self._secrets()}")
         spec = self.give_back(now, back) if back else ActionSpec()
         spec.left.extend(left)
         return spec
+
+    def _secrets(self) -> str:
+        return self.words.get(self.secret, self.secret) + "s"
 
     def _restorable(self, was: Optional[Fields]) -> Optional[Fields]:
         if was is None or not self.lists:

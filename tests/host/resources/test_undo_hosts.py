@@ -376,7 +376,7 @@ def test_undo_restores_changed_users_and_groups(managed: Managed) -> None:
     ops, left = managed.go()
     assert (ops, left) == (
         {"user:worker": ["usermod"]},
-        ["the password of worker stays: statecfg does not record passwords"],
+        ["the password of the user worker stays: statecfg does not record passwords"],
     )
     assert host.run(["id", "-nG", "worker"]).stdout.split() == ["worker", "one", "two"]
     assert "/usr/sbin/nologin" in host.run(["getent", "passwd", "worker"]).stdout
@@ -390,7 +390,7 @@ def test_undo_restores_removed_users_and_groups(managed: Managed) -> None:
     host.run(["sh", "-c", "echo key > ~worker/.ssh/id; chown -R worker:worker ~worker; usermod --password '!' worker"])
     ops, left = managed.come_and_go(resources.user("worker", absent=True, remove_home=True))
     assert ops["user:worker"][:2] == ["groupadd", "useradd"]
-    assert left == ["the password of worker is not restored: statecfg does not record passwords"]
+    assert left == ["the password of the user worker is not restored: statecfg does not record passwords"]
     managed.come_and_go(resources.group("one", absent=True))
     user = resources.user("worker", absent=True)
     managed.come_and_go(resources.group("three", absent=True, requires=[user]))
