@@ -241,5 +241,6 @@ def _restore_options(
         spec.left.append(f"{path} is now mounted with {','.join(shown)}: it stays")
         return
     flags = mount_options.settable(former, fstype)
-    after = mount_options.changed(shown, different)
+    known = {*former, *options, *mount_options.FLAGS.values()}
+    after = [*former, *(option for option in mount_options.changed(shown, different) if option not in known)]
     spec.actions.append(remount(path, after, ["bind", *flags] if mount_options.is_bind(options) else flags))

@@ -146,11 +146,19 @@ def edit_stack(
 
 @op(mutex="lines")
 def restore_stack(
-    machine: Machine, path: str, module_type: str, line: str | None, was: list[lines.RemovedLine]
+    machine: Machine,
+    path: str,
+    module_type: str,
+    line: str | None,
+    was: list[lines.RemovedLine],
+    moved: bool = False,
 ) -> Result:
-    """Take the node's line away, and put the former lines back in their positions, in one write."""
+    """Take the node's line away, and put the former lines back in their positions, in one write.
+
+    :param moved: whether the node may have moved the line
+    """
     text = text_files.content(machine, path)
-    new = undone(text, line, was)
+    new = undone(text, line, was, moved)
     why = change_refused(text, new, module_type)
     if why:
         return error(f"{path} stays as it is: {why}")
@@ -181,9 +189,9 @@ def edited(
     return "".join([*rest[:at], line + end, *rest[at:]])
 
 
-def undone(text: str, line: str | None, was: Sequence[lines.RemovedLine]) -> str:
+def undone(text: str, line: str | None, was: Sequence[lines.RemovedLine], moved: bool) -> str:
     """Return the text without the node's line, and with the former lines (see `restore_stack`)."""
-    if line is not None and all(entry["text"] != line for entry in was):
+    if line is not None and (moved or all(entry["text"] != line for entry in was)):
         text = lines.without_line(text, line)
     return lines.lines_undone(text, was, None)
 
@@ -312,9 +320,10 @@ def undo(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
     if line is not None and line not in there and not back:
         text = f"{path}: others have changed or removed the line of this node: what is there now stays"
         return ActionSpec(left=[] if world.acted else [text])
-    if undone(text, line, was) == text:
+    moved = bool(line is not None and (attrs.get("after") or attrs.get("before")) and _is_positioned(text, attrs))
+    if undone(text, line, was, moved) == text:
         return ActionSpec()
-    return ActionSpec([restore_stack(path, attrs["module_type"], line, was)])
+    return ActionSpec([restore_stack(path, attrs["module_type"], line, was, moved)])
 
 
 def guard(

@@ -58,7 +58,7 @@ def find(world: World, name: str) -> ServiceState | None:
     facet = unit_list.facet_of(user)
     asked, entry = unit, world.entry(facet, unit)
     for _ in range(8):
-        if entry is None or "alias" not in entry:
+        if entry is None or entry.get("alias") is None:
             break
         unit = entry["alias"]
         entry = world.entry(facet, unit)

@@ -123,13 +123,17 @@ class UserEntry(FacetEntry):
         was, now, attrs = memory["entry"], self.present(), self.attrs
         if was is not None and self.absent():
             return self._created_again(was, memory)
-        spec, home = super().undo(memory), attrs.get("home") or memory["home"]
-        if was is not None and now is not None and attrs.get("linger") is not None:
-            spec.actions += lingering.changes(self.world, self.key(), memory.get("lingered"))
-        made = was is not None and now is not None and attrs.get("create_home") and not memory["had_home"]
-        if made and self.world.stat(home) is not None:
-            spec.left.append(f"{home}, the home directory that was created for {self.key()}, stays")
+        spec = super().undo(memory)
+        if was is not None and now is not None:
+            if attrs.get("linger") is not None:
+                spec.actions += lingering.changes(self.world, self.key(), memory.get("lingered"))
+            if attrs.get("create_home"):
+                spec.left += self._left_home(attrs.get("home") or memory["home"])
         return spec
+
+    def _left_home(self, home: str) -> list[str]:
+        made = not self.memory["had_home"] and self.world.stat(home) is not None
+        return [f"{home}, the home directory that was created for {self.key()}, stays"] if made else []
 
     def drop(self, now: records.Fields) -> ActionSpec:
         """Remove a new user; with `remove_home`, also a home directory that did not exist before the user."""
@@ -142,12 +146,9 @@ class UserEntry(FacetEntry):
         except CheckError as problem:
             spec.left.append(str(problem))
             spec.actions = users.removal(world, name, now, False)
-        own = memory["own"]
-        if (
-            own is not None
-            and world.entry("groups", name) is not None
-            and any(each.args.get("group") for each in spec.actions)
-        ):
+        spec.left += self._left_home(memory["home"]) if not self.attrs.get("remove_home") else []
+        own, with_group = memory["own"], any(action.args.get("group") for action in spec.actions)
+        if own is not None and world.entry("groups", name) is not None and with_group:
             spec.actions.append(groups.groupadd(name, own["gid"]))  # userdel(8) removes the group of this name, too
         return spec
 
