@@ -49,6 +49,34 @@ class Whole(Thing):
     whole = True
 
 
+class Listed(Thing):
+    fields = lists = ("members",)
+    noun = "the thing"
+
+    def exact(self, field: str) -> bool:
+        return bool(self.attrs.get("exact"))
+
+    def known(self, field: str, item: str) -> bool:
+        return item != "gone"
+
+
+class Locked(Thing):
+    secret = "password"
+
+    def set_secret(self, now: Fields | None) -> list[Action]:
+        right = now is not None and now.get("password") == self.attrs["password"]
+        return [] if right else [write_thing(self.key(), {"password": self.attrs["password"]})]
+
+
+class Single(Thing):
+    fields, single, kept_as = ("size",), True, "size"
+
+
+class Rounded(Thing):
+    def enough(self, field: str, now: Any, value: Any) -> bool:
+        return bool(now >= value)
+
+
 class Applied:
     """A node that was applied on a machine with one former thing, or none."""
 
@@ -126,3 +154,52 @@ def test_a_thing_that_others_removed_stays_away() -> None:
     applied = Applied(Thing, {"size": 1}, size=2)
     applied.machine.affect({"things": {"a": None}})
     assert applied.undone() == (None, ["a no longer exists"])
+
+
+def test_items_of_a_list_are_added_and_taken_away_one_by_one() -> None:
+    applied = Applied(Listed, {"members": ["a", "b"]}, members=["c", "b"])
+    assert applied.now == {"members": ["a", "b", "c"]}
+    assert applied.undone() == ({"members": ["a", "b"]}, [])
+    applied = Applied(Listed, {"members": ["a", "b"]}, members=["c", "b"])
+    assert applied.undone(members=["b", "c", "theirs"]) == ({"members": ["b", "theirs"]}, [])
+
+
+def test_a_complete_list_comes_back_except_for_items_that_no_longer_exist() -> None:
+    was = {"members": ["a", "gone"]}
+    applied = Applied(Listed, was, members=["c"], exact=True)
+    assert applied.now == {"members": ["c"]}
+    assert applied.undone() == ({"members": ["a"]}, [])
+    left = ["theirs was added to the members of the thing a since: it stays"]
+    assert Applied(Listed, was, members=["c"], exact=True).undone(members=["theirs"]) == (
+        {"members": ["a", "theirs"]},
+        left,
+    )
+    assert Applied(Listed, was, absent=True).undone() == ({"members": ["a"]}, [])
+
+
+def test_the_same_items_in_another_order_are_no_change() -> None:
+    machine = MemoryMachine({}, {"things": {"a": {"members": ["b", "a"]}}})
+    node = HostNode("thing:a", "thing", attrs={"name": "a", "members": ["a", "b"], "exact": True})
+    assert Listed(node, machine).check().actions == []
+
+
+def test_a_secret_is_set_and_never_recorded() -> None:
+    applied = Applied(Locked, {"size": 1, "password": "old"}, size=2, password="new")
+    assert applied.now == {"size": 2, "password": "new"}
+    left = ["the password of a stays: statecfg does not record passwords"]
+    assert applied.undone() == ({"size": 1, "password": "new"}, left)
+    removed = ["a is not restored: statecfg does not record passwords"]
+    assert Applied(Locked, {"size": 1}, absent=True).undone() == (None, removed)
+
+
+def test_a_snapshot_can_be_one_value() -> None:
+    applied = Applied(Single, {"size": 1}, size=2)
+    assert applied.memory == {"size": 1}
+    assert applied.undone() == ({"size": 1}, [])
+    assert Applied(Single, None, size=2).memory == {"size": None}
+
+
+def test_a_value_that_is_enough_stays_and_is_not_undone() -> None:
+    applied = Applied(Rounded, {"size": 7}, size=2)
+    assert applied.now == {"size": 7}
+    assert applied.undone(size=9) == ({"size": 9}, ["the size of a is now 9: it stays"])
