@@ -32,7 +32,6 @@ class FacetEntry:
     :cvar secret: the attribute that can be set but not recorded, such as `password`
     :cvar single: whether the snapshot contains only the value of the only field; None: there was no such thing
     :cvar permission: the attribute that allows the removal nevertheless, as the error and the undo's message name it
-    :ivar attrs: the attributes of the node
     :ivar memory: the snapshot, during an undo
     """
 
@@ -50,8 +49,12 @@ class FacetEntry:
 
     def __init__(self, node: HostNode, world: Any, nodes: Optional[Mapping[str, HostNode]] = None) -> None:
         self.node, self.world, self.nodes = node, world, nodes or {}
-        self.attrs = node.attrs
         self.memory: Mapping[str, Any] = {}
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """The attributes of the node."""
+        return self.node.attrs
 
     @classmethod
     def functions(cls) -> Dict[str, Callable[..., Any]]:
