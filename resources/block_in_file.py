@@ -46,9 +46,9 @@ def block_in_file(
 ) -> None:
     """Manage a block of lines between two marker lines, and leave the other lines of the file as they are.
 
-    Several of these nodes can edit the same file; each of them then needs its own `provides`, or a `name` that differs.
-    They run one after another, in the order of their names. A block that exists stays where it is. Line ends stay as
-    they are in the file. The file must be UTF-8 text, and each marker must be in it once or be missing.
+    Several of these nodes can edit the same file; each of them then needs its own `provides`. They run one after
+    another, in the order of their names. A block that exists stays where it is. Line ends stay as they are in the file.
+    The file must be UTF-8 text, and each marker must be in it once or be missing.
 
     Undo: statecfg removes the block with its markers, or restores the block that was between them. It puts a removed
     block back where it was. If others have changed lines of the block since then, the block stays. Mode, owner and

@@ -42,6 +42,7 @@ class _KeyPosition:
         self.end: int | None = None if section else -1
         self.headers: list[int] = []
         self.similar: tuple[int, str] | None = None
+        valueless: int | None = None
         current, indent, styled = "", None, False
         for at, row in enumerate(map(lines.bare, rows)):
             if not row.strip() or row.lstrip()[0] in "#;":
@@ -60,6 +61,8 @@ class _KeyPosition:
                 if continues and (at - 1 == self.at or (entry and entry.key == key)):
                     raise NotEditable(at, "this line continues the value before it")
             if entry is None or continues:
+                if not continues and current == section and row.strip().lower() == key.lower():
+                    valueless = at
                 continue
             indent = len(entry.indent)
             if current == section and entry.key == key:
@@ -73,6 +76,8 @@ class _KeyPosition:
                 self.similar = at, entry.key
             if not styled:
                 self.entry, styled = entry, current == section
+        if self.at is None and valueless is not None:
+            raise NotEditable(valueless, f"the key `{key}` has no value here; manage this line with line_in_file")
 
     def require_no_similar(self) -> None:
         """Check that the section has no key that many programs read as the same one.
