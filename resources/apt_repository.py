@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import AbsolutePath, LocalPath, Name, NodeOptions, NoNul, PublicLine, node_type
-from statecfg.resources.shared import apt_lists, apt_texts, drop_in_texts, files
+from statecfg.resources.shared import apt_lists, apt_sources, apt_texts, drop_in_texts, files
 
 DIRECTORY = "/etc/apt/sources.list.d/"
 
@@ -26,6 +26,7 @@ def apt_repository(
     enabled: bool = True,
     settings: dict[str, PublicLine] | None = None,
     fetch: bool = True,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -51,6 +52,7 @@ def apt_repository(
     :param enabled: false: keep the file, but let apt ignore the repository
     :param settings: other fields of the file → value, such as ``Check-Valid-Until``; sources.list(5) lists them
     :param fetch: false: fetch no lists
+    :param allow_override: with `enabled: false`: accept that another file defines the repository, so that apt uses it
     :param absent: there must be no file of this name
 
     In YAML::
@@ -85,4 +87,5 @@ apt_repository.identity(["path:" + DIRECTORY + "{name}.sources"])
 apt_repository.needs(["path:{signed_by}"])
 apt_repository.validate(apt_texts.check_repository)
 apt_repository.check(apt_lists.check)
+apt_repository.effect(apt_sources.effect)
 apt_repository.implemented_by(files)

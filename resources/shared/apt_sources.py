@@ -62,6 +62,22 @@ def refuse_conflicts(node: HostNode, world: World) -> None:
                 )
 
 
+def effect(node: HostNode, world: World) -> str:
+    """Return the other file because of which apt still uses a repository that the node switches off; "" if none does."""
+    if node.attrs.get("absent"):
+        return ""
+    path = node.attrs["path"]
+    text = Blob.of(node.attrs["content"]).read().decode("utf-8", "replace")
+    if next(_deb822(path, text), None) is not None:
+        return ""
+    own = {source.name for source in _deb822(path, re.sub(r"(?mi)^Enabled:.*\n", "", text))}
+    for other in _others(world, path):
+        if other.name in own:
+            file, _, number = other.place.rpartition(":")
+            return f"apt still uses {' '.join(other.name)}: line {number} of {file} defines it, too"
+    return ""
+
+
 def _first_is_empty(path: str, mine: Source, other: Source, field: str) -> bool:
     """Return whether apt reads the definition without a key first: then it accepts both."""
     theirs = other.place.rpartition(":")[0]

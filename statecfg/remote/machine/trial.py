@@ -21,7 +21,7 @@ from statecfg.remote.machine.world import Stat
 if TYPE_CHECKING:
     from typing import Dict, Protocol
 
-    from statecfg.remote.machine.overlay import Cause
+    from statecfg.remote.machine.overlay import Before, Cause
     from statecfg.remote.machine.world import Fields
 
     class Simulated(Protocol):
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         facets: Dict[str, Dict[str, Tuple[Optional[Fields], int]]]
         causes: List[Cause]
         ticks: List[str]
+        before: Before
         root: bool
         notes: List[str]
 
@@ -248,12 +249,14 @@ def _exposed(machine: Simulated, directory: str) -> bool:
 
 
 def _cause(machine: Simulated) -> str:
-    """Return a node that changes files, accounts or packages in a way that a validator can't see, "" if none does."""
-    for cause in machine.causes:
-        if cause.paths or cause.facets & {"*", FILES, "packages", "users", "groups"}:
-            return cause.node
-    changed = (entry for name in ("packages", "users", "groups") for entry in machine.facets.get(name, {}).values())
-    return next((machine.ticks[when] for _, when in changed), "")
+    """Return a node that changes files, accounts or packages in a way that a validator can't see, "" if none does.
+
+    The most likely ones are those that the present node requires.
+    """
+    kinds = ("packages", "users", "groups")
+    found = [cause.node for cause in machine.causes if cause.paths or cause.facets & {"*", FILES, *kinds}]
+    found += [machine.ticks[when] for name in kinds for _, when in machine.facets.get(name, {}).values()]
+    return next((node for node in found if node in machine.before.ancestors), found[0] if found else "")
 
 
 def _paths(machine: Simulated, more: Mapping[str, Entry]) -> Tuple[List[Any], bool]:

@@ -33,7 +33,8 @@ def validate(
     if outcome.status == 0 and not outcome.reason:
         return None
     message = outcome.output.decode("utf-8", "replace").replace(copy or trial, path).strip()
-    return error(f"{argv[0]} rejects the new content: {message or outcome.reason}", message)
+    said = message or outcome.reason or f"exit status {outcome.status}"
+    return error(f"{argv[0]} rejects the new content: {said}", message)
 
 
 def _exposed(directory: str) -> bool:

@@ -39,7 +39,6 @@ ALONE = {
         ("ansible_module", "command", "http_request", "reboot", "wait_for"), "the node runs something, or waits"
     ),
     **dict.fromkeys(("cron", "quadlet", "logrotate"), "another file of its kind adds to it"),
-    "apt_repository": "apt refuses two definitions that differ, and the node takes its file back",
     "ca_certificate": "certificates add up",
     "dnf_repository": "dnf refuses two repositories of one id",
     "known_host": "ssh accepts any of the keys",
