@@ -174,6 +174,10 @@ def undo(node: HostNode, memory: SwapMemory, world: World) -> ActionSpec:
         spec.actions += mounts.reading(world)
     if not node.attrs.get("absent"):
         if memory["megabytes"] and stat is not None and stat.size // MIB != memory["megabytes"]:
+            made = megabytes(node.attrs["size"]) * MIB if node.attrs.get("size") else None
+            if used is not None and stat.size != made:  # a file of an interrupted run is not in use
+                spec.left.append(undoing.stays(f"the size of {path}", f"{stat.size // MIB} MiB"))
+                return spec
             spec.actions += [*([stop(path)] if used is not None else []), *_again(path, memory)]
             return spec
         if used is not None and was is None:

@@ -13,6 +13,7 @@ from statecfg.remote.graph.nodetype import FACETS, REGISTRY
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import ANYTHING, Probe
 from statecfg.resources.shared import init_scripts, kernel_modules, swaps, systemd
+from tests.each import each
 from tests.unit.resources.test_cases import actions, declared, layers, planned, taken
 
 # Recorded on a Debian 12 with the kernel 6.1.0-18-amd64.
@@ -214,11 +215,22 @@ def test_undo_of_swap_space_restores_the_priority_of_a_device() -> None:
     assert machine.stat("/dev/vdb1") is not None
 
 
-def test_undo_of_a_larger_swap_file_restores_its_size() -> None:
+@each(
+    "size, ops, left",
+    [
+        (2, ["stop", "make_file", "make_swap", "use"], []),
+        (3, [], ["the size of /srv/swap is now 3 MiB: it stays"]),
+    ],
+)
+def test_undo_of_a_larger_swap_file_restores_its_size_unless_others_changed_it(
+    size: int, ops: list[str], left: list[str]
+) -> None:
     files = {"/etc/fstab": "/srv/swap none swap sw 0 0\n", "/srv/swap": "x" * (1 << 20)}
     machine = MemoryMachine(files, {"swap": {"/srv/swap": {"used": True}}})
-    undone = Undone(machine, {"swap": "/srv/swap", "size": "2M"})
-    assert undone.ops == ["stop", "make_file", "make_swap", "use"]
+    undone = Undone(
+        machine, {"swap": "/srv/swap", "size": "2M"}, lambda machine: machine.write("/srv/swap", "x" * (size << 20))
+    )
+    assert (undone.ops, undone.left) == (ops, left)
 
 
 def test_undo_of_removed_swap_space_creates_the_file_again() -> None:
