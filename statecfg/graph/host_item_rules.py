@@ -216,16 +216,19 @@ def problems_of(node: Node, attrs: Mapping[str, Any]) -> Iterator[Problem]:
 
     :param attrs: the attributes, as they are declared or as they are sent
     """
-    rules = RULES.get(node.type, frozenset()) if attrs is node.attrs or node.attrs.get("template") else frozenset()
+    declared = attrs is node.attrs or bool(node.attrs.get("template"))  # other attributes come from the node type
+    rules = RULES.get(node.type, frozenset())
     program = attrs.get("pathname") if node.type == "process" else attrs.get("entrypoint")
     for name, value in attrs.items():
         found = list(code_with_items(name, value))
         if isinstance(program, str) and name in ("args", "command") and isinstance(value, (list, tuple, PVector)):
             found += _in_arguments("argv", [program, *value])
-        in_code = name in rules or (name in TEXTS and language({**node.attrs, **attrs}) != DATA)
-        if in_code and host_items.has_sample(value) and not found:
+        in_rules = name in rules or (name in TEXTS and language({**node.attrs, **attrs}) != DATA)
+        if declared and in_rules and host_items.has_sample(value) and not found:
             found.append(f"`{name}`, which programs read as rules")
         for where in dict.fromkeys(found):
             detail = f"{node.provides} uses an item of the host in {where}"
             help_text = 'pass it in `env`, or as a whole argument: argv: [PROGRAM, --, "{{ host_item }}"]'
+            if name in TEXTS:
+                help_text = "write it into a file of data that the program reads, or list the values in the inventory"
             yield problem(host_items.CODE, detail, help_text, *node.positions)

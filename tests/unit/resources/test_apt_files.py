@@ -73,6 +73,6 @@ def test_stored_answers_are_read_without_passwords() -> None:
     machine = MemoryMachine({f"{directory}config.dat": ANSWERS, f"{directory}passwords.dat": passwords})
     assert FACETS["debconf"].load(machine) == {
         "postfix/mailname": {"value": "mail.example.org"},
-        "postfix/note": {"value": "two\nlines", "unseen": True},
+        "postfix/note": {"value": "two\\nlines", "unseen": True},
         "slapd/password": {"value": "(a password)"},
     }

@@ -57,7 +57,13 @@ def test_services_of_docker_are_loaded_from_labels() -> None:
     project = {"com.docker.compose.project": "shop", "com.docker.compose.service": "web"}
     labels = {**project, "com.docker.compose.config-hash": "a1"}
     assert FACETS["compose_service"].load(docker(labels)) == {
-        "docker shop web": {"state": "stopped", "containers": ["shop"], "hashes": ["a1"], "directories": [""]}
+        "docker shop web": {
+            "state": "stopped",
+            "containers": ["shop"],
+            "hashes": ["a1"],
+            "images": {"localhost/base:1": "061cf57f3b25"},
+            "directories": [""],
+        }
     }
     assert FACETS["compose_service"].load(docker({**labels, "com.docker.compose.oneoff": "True"})) == {}
 

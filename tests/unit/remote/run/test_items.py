@@ -42,7 +42,7 @@ def test_paths_become_nodes_in_a_fixed_order(definitions: Definitions) -> None:
 
 def test_users_have_fields_and_limits(definitions: Definitions) -> None:
     entry = """\
-  - file: "{{ host_item.home }}/.vimrc"
+  - file: "{{ host_item.home }}/.plan"
     content: "{{ host_item.uid }} {{ host_item.gid }} {{ host_item.shell }}"
     owner: "{{ host_item.name }}"
     for_each_host: {users: {LIMITS}}
@@ -50,14 +50,14 @@ def test_users_have_fields_and_limits(definitions: Definitions) -> None:
 """
     homes = {"/home/ann": None, "/home/bob": None}
     plan = planned(definitions, entry.replace("LIMITS", "min_uid: 1000"), users=USERS, files=homes)
-    assert plan.changed == ["file:/home/ann/.vimrc", "file:/home/bob/.vimrc"]
-    assert plan.read("/home/ann/.vimrc") == "1500 1500 /bin/sh"
+    assert plan.changed == ["file:/home/ann/.plan", "file:/home/bob/.plan"]
+    assert plan.read("/home/ann/.plan") == "1500 1500 /bin/sh"
     plan = planned(definitions, entry.replace("LIMITS", "group: staff"), users=USERS, files=homes, groups={"staff": {}})
-    assert plan.changed == ["file:/home/bob/.vimrc"]
+    assert plan.changed == ["file:/home/bob/.plan"]
     plan = planned(definitions, entry.replace("LIMITS", "max_uid: 1"), users=USERS)
-    assert plan["file:/home/daemon/.vimrc"].excluded == "its condition is false: /home/daemon is a directory"
+    assert plan["file:/home/daemon/.plan"].excluded == "its condition is false: /home/daemon is a directory"
     plan = planned(definitions, entry.replace("LIMITS", "group: nobody"), users=USERS)
-    assert "its list needs the group nobody" in plan.failed["file:{host_item.home}/.vimrc"]
+    assert "its list needs the group nobody" in plan.failed["file:{host_item.home}/.plan"]
 
 
 def test_list_sees_what_required_nodes_will_do(definitions: Definitions) -> None:
