@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection
 from statecfg.remote.graph.model import CheckError, HostNode
 from statecfg.remote.graph.names import Outcome
 from statecfg.remote.graph.results import Result
+from statecfg.remote.machine.files import ids
 from statecfg.remote.machine.real import RealMachine
-from statecfg.remote.machine.world import Machine
+from statecfg.remote.machine.world import Machine, Stat
 from statecfg.remote.run.login_guard import Lockout, try_login
 from statecfg.remote.run.node_run import NodeRun
 from statecfg.remote.wire.channel import Channel
@@ -138,6 +139,8 @@ def files(machine: RealMachine, file_paths: Collection[str]) -> Callable[[], lis
         if stat is not None and stat.file_type == "file":
             before[path] = stat, machine.read(path)
 
+    owners = {path: numbers(stat) for path, (stat, _) in before.items() if stat is not None}
+
     def restore() -> list[str]:
         results = []
         for path, (stat, content) in before.items():
@@ -145,12 +148,18 @@ def files(machine: RealMachine, file_paths: Collection[str]) -> Callable[[], lis
             if stat is None:
                 results += [machine.remove(path)] if now is not None else []
             elif stat.file_type == "file":
-                results.append(machine.write(path, content, stat.mode, stat.owner, stat.group))
+                results.append(machine.write(path, content, stat.mode, *owners[path]))
             elif stat.file_type == "symlink" and (now is None or now.target != stat.target):
-                results.append(machine.symlink(path, stat.target, stat.owner, stat.group))
+                results.append(machine.symlink(path, stat.target, *owners[path]))
         return failures(*results)
 
     return restore
+
+
+def numbers(stat: Stat) -> tuple[str, str]:
+    """Return owner and group as numbers: while the accounts are broken, no names can be resolved."""
+    uid, gid = ids(stat.owner, stat.group)
+    return str(uid), str(gid)
 
 
 def failures(*results: Result) -> list[str]:

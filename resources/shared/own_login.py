@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from statecfg.remote.graph.model import HostNode, Unknown
+from statecfg.remote.graph.model import CheckError, HostNode, Unknown
 from statecfg.remote.graph.names import Outcome
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
@@ -23,9 +23,11 @@ from statecfg.remote.wire.channel import Channel
 from statecfg.resources.shared import (
     firewall_guard,
     key_effect,
+    login_rules,
     password_ages,
     sources,
     ssh_files,
+    sshd,
     sudo_files,
     users,
 )
@@ -36,19 +38,25 @@ ACCOUNTS = ("/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", SHELLS)
 SUDO = ("/etc/sudoers", "/etc/sudoers.d")
 FACETS = ("users", "groups", "passwords", password_ages.ages.name)
 LOCKED = tuple(map(users.fingerprint, ("!", "!!", "!*")))
-MOST = 200  # files that the guard records
+MOST = 200  # files that the guard records of a directory
+SSH = ssh_files.DIRECTORY
+TREES = (*SUDO, *login_rules.PAM, SSH)  # directories whose files count
+# Kinds of problems that a new login does not show before the next start of sshd, or that can't be restored.
+NOT_SHOWN = ("access", "configuration", "host key", "server", "mounts")
 
 
 class OwnLogin:
     """The login of this run.
 
-    :param data: what the controller sent: `user`, `key` and `become`: the method, the user, and whether there is a
-        password
+    :param data: what the controller sent: `user`, `key`, `host_key` (its type) and `become`: the method, the user, and
+        whether there is a password
     """
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self.user, self.key = str(data["user"]), str(data["key"])
         self.become: Sequence[Any] = data.get("become") or ()
+        sudo = list(self.become[:1]) == ["sudo"]
+        self.rules = login_rules.Login(self.user, bool(self.key), sudo, str(data.get("host_key") or ""))
 
     # The plan
 
@@ -58,14 +66,22 @@ class OwnLogin:
         :param machine: the simulated machine after all actions
         """
         real = Planned(machine.base, machine.root)
-        if not any(_concerns(step, self.places(real)) for step in _acting(plan)):
+        places = self.places(real)
+        steps = [*plan.removed.values(), *plan.steps.values()]
+        if any(
+            is_sshd(step.node) and step.outcome != Outcome.UNCHANGED for step in steps
+        ):  # the guard of sshd tries its new settings
+            places = {kind: [each for each in place if each != SSH] for kind, place in places.items()}
+            places = {**places, "access": [], "configuration": []}
+        if not any(_concerns(step, places) for step in _acting(plan)):
             return
+        touched = [kind for kind, place in places.items() if any(_touches(step, place) for step in _acting(plan))]
         machine.turn("", frozenset())
         machine.memo, machine.complete = {}, True
-        before = dict(self.problems(real))
-        for kind, problem in self.problems(machine):
+        before = dict(self.problems(real, touched, plan))
+        for kind, problem in self.problems(machine, touched, plan):
             if kind not in before:
-                self._blame(plan, problem, self.places(real)[kind])
+                self._blame(plan, problem, places[kind])
         machine.complete = False
 
     def _blame(self, plan: Plan, problem: str, place: Sequence[str]) -> None:
@@ -88,20 +104,26 @@ class OwnLogin:
             keys = key_effect.files_of(world, self.user, home)[0]
         except OSError:
             keys = []
-        return {
+        found: Mapping[str, Sequence[str]] = {
             "account": (user, "/etc/passwd"),
-            "shell": (user, "/etc/passwd", SHELLS, *([shell] if shell else [])),
-            "expiry": (user, f"{password_ages.ages.name} {self.user}", f"passwords {self.user}", "/etc/shadow"),
-            "key": (user, *keys),
-            "modes": (user, home, posixpath.join(home, ".ssh"), *keys),
+            "configuration": (SSH,),
+            "shell": (user, "/etc/passwd", SHELLS, *([shell, sources.target(world, shell)] if shell else [])),
+            "expiry": (user, f"{password_ages.ages.name} {self.user}", f"passwords {self.user}", "/etc/shadow", SSH),
+            "key": (user, *keys, SSH),
+            "modes": (user, home, posixpath.join(home, ".ssh"), *keys, SSH),
             "sudo": (user, "groups", *SUDO),
+            **self.rules.places(world, home),
         }
+        return {kind: [*place, *_real(world, place)] for kind, place in found.items()}
 
-    def problems(self, world: World) -> Iterator[tuple[str, str]]:
-        """Yield the reasons why this login is not possible: kind and text."""
+    def problems(self, world: Planned, touched: Sequence[str], plan: Plan) -> Iterator[tuple[str, str]]:
+        """Yield the reasons why this login is not possible: kind and text.
+
+        :param touched: the kinds that the plan touches
+        """
         checks: tuple[tuple[str, Callable[[World, Mapping[str, Any]], str]], ...] = (
             ("shell", self._shell), ("expiry", self._expiry), ("key", self._key), ("modes", self._modes),
-            ("sudo", self._sudo),
+            ("sudo", self._sudo), *(check for check in self.rules.checks() if check[0] in touched),
         )  # fmt: skip
         entry = world.entry("users", self.user)
         if entry is None:
@@ -110,10 +132,23 @@ class OwnLogin:
         for kind, check in checks:
             try:
                 problem = check(world, entry)
-            except (Unknown, OSError):
+            except (Unknown, CheckError, OSError):
                 continue  # it is not known yet: the login after the change shows it
             if problem:
                 yield kind, problem
+        if "server" in touched:
+            effects = [f"{facet} {key}" for step in _acting(plan) for facet, key in step.touches.effects]
+            try:
+                problem = login_rules.server_problem(world, effects)
+            except (Unknown, CheckError, OSError):
+                problem = ""
+            if problem:
+                yield "server", problem
+        if "configuration" in touched and world.root:
+            said = sshd.refusal(world) if world.stat(ssh_files.PROGRAM) is not None else ""
+            world.notes.clear()
+            if said:
+                yield "configuration", f"sshd would refuse its configuration: {said}"
 
     def _shell(self, world: World, entry: Mapping[str, Any]) -> str:
         shell = entry.get("shell") or "/bin/sh"
@@ -181,13 +216,19 @@ class OwnLogin:
         machine = RealMachine(facets)
         places = self.places(machine)
 
+        # A new login does not show what sshd will do after its next start.
+        shown = {
+            kind: [each for each in place if each != SSH] for kind, place in places.items() if kind not in NOT_SHOWN
+        }
+
         def concerns(node: HostNode) -> bool:
             step = plan.steps.get(node.provides) or plan.removed.get(node.provides)
             allowed = step is None or node.options.get("allow_lockout")
-            return not allowed and step is not None and _concerns(step, places)
+            return not allowed and step is not None and _concerns(step, shown)
 
         def record() -> Callable[[], list[str]]:
-            return _recorded(machine, [*ACCOUNTS, *SUDO, *places["modes"][1:]])
+            files = [*ACCOUNTS, *SUDO, *shown["modes"][1:]]
+            return _recorded(machine, [*files, *places["nologin"], *places["files"], *places["starts"]])
 
         # Until its restart, sshd may combine former settings with new groups: then only the end of the run counts.
         restarts = any(step.acts and is_sshd(step.node) for step in (*plan.steps.values(), *plan.removal_steps()))
@@ -198,6 +239,17 @@ class OwnLogin:
         what = f"the login of {self.user}"
         watched = firewall_guard.Watched((), record, what=what, concerns=concerns, quiet=quiet)
         return firewall_guard.ChangeGuard(channel, True, warnings, watched)
+
+
+def _real(world: World, place: Sequence[str]) -> list[str]:
+    """Return the paths without links to directories, which nodes touch: /usr/bin/sh for /bin/sh."""
+    found = []
+    for path in place:
+        try:
+            found += [world.canonical(path)] if path.startswith("/") else []
+        except OSError:  # it can't be reached
+            continue
+    return [path for path in found if path not in place]
 
 
 def _acting(plan: Plan) -> list[Step]:
@@ -218,7 +270,7 @@ def _touches(step: Step, place: Sequence[str]) -> bool:
     for path in paths:
         for other in place:
             # What is below a directory counts only if the whole directory counts, such as the one with sudo's rules.
-            if path == other or other.startswith(path.rstrip("/") + "/") or (other in SUDO and path.startswith(other)):
+            if path == other or other.startswith(path.rstrip("/") + "/") or (other in TREES and path.startswith(other)):
                 return True
     return False
 
@@ -238,21 +290,24 @@ def _recorded(machine: RealMachine, paths: Sequence[str]) -> Callable[[], list[s
             continue
         if stat is not None and stat.file_type == "directory":
             folders[path] = stat
-            if path in SUDO:
+            if path in TREES:
                 files += [posixpath.join(path, name) for name in machine.listdir(path)[:MOST]]
         else:
             files.append(path)
-    put_back = firewall_guard.files(machine, files)
+    accounts = firewall_guard.files(machine, [path for path in files if path in ACCOUNTS])
+    put_back = firewall_guard.files(machine, [path for path in files if path not in ACCOUNTS])
+
+    owners = {path: firewall_guard.numbers(stat) for path, stat in folders.items()}
 
     def restore() -> list[str]:
-        results = []
+        results, problems = [], accounts()  # owners are names of these accounts
         for path, stat in sorted(folders.items()):
             now = machine.stat(path)
             if now is None or (now.mode, now.owner, now.group) != (stat.mode, stat.owner, stat.group):
-                results.append(machine.mkdir(path, stat.mode, stat.owner, stat.group))
-        for path in (path for path in folders if path in SUDO):
+                results.append(machine.mkdir(path, stat.mode, *owners[path]))
+        for path in (path for path in folders if path in TREES):
             new = {posixpath.join(path, name) for name in machine.listdir(path)}.difference(files)
             results += [machine.remove(each) for each in sorted(new)]
-        return firewall_guard.failures(*results) + put_back()
+        return problems + firewall_guard.failures(*results) + put_back()
 
     return restore

@@ -25,6 +25,7 @@ from statecfg.graph import host_conditions
 from statecfg.problems.frozen import dataclass
 from statecfg.remote.graph.names import Mode
 from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.remote.run.own_account import ABOVE, PLACES
 from statecfg.run import host_modules
 from statecfg.run.stripping_cache import cache
 
@@ -32,8 +33,6 @@ LEVEL = 9  # of compression: 0.1 % smaller than level 7, and takes 30 % longer. 
 _BOOTSTRAP = Path(statecfg.__file__).parent / "remote" / "bootstrap.py"
 # A host tries these in this order. A Python that is too old exits with status 96, and the host tries the next one.
 PYTHONS = ("python3", *(f"python3.{minor}" for minor in range(14, 7, -1)), "/usr/libexec/platform-python")
-# Paths on which logins may depend.
-LOGINS = ("/home/", "/root", "/etc/sudoers", "/etc/passwd", "/etc/shadow", "/etc/group", "/etc/shells", "/etc/ssh/")
 _LAUNCH = (
     'b=$1; shift; for p in "$@"; do command -v "$p" >/dev/null 2>&1 || continue; f="$f $p";'
     ' "$p" -I -S -X utf8 -c "$b"; r=$?; [ $r = 96 ] || exit $r; done;'
@@ -115,7 +114,11 @@ def _may_lock_out(node: Mapping[str, Any]) -> bool:
     node_type, path, mode = REGISTRY.get(node["type"]), attrs.get("path"), attrs.get("mode")
     if (node_type is not None and "logins" in node_type.methods) or (isinstance(mode, int) and mode & 0o022):
         return True
-    return isinstance(path, str) and (path.startswith(LOGINS) or "/.ssh" in path)
+    if (node["type"] == "package" and attrs.get("absent")) or (
+        node["type"] == "service" and str(attrs.get("name", "")).partition(".")[0] in ("ssh", "sshd")
+    ):
+        return True
+    return isinstance(path, str) and (path.startswith(("/home/", "/root", *PLACES)) or path in ABOVE or "/.ssh" in path)
 
 
 def _is_rare(command: Mapping[str, Any]) -> bool:

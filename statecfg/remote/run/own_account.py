@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from statecfg.remote.wire.channel import Channel
 
 FACETS = frozenset(("users", "groups", "passwords", "password_aging"))
-PLACES = ("/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc/shells", "/etc/sudoers", "/etc/ssh")
+# Paths on which logins may depend. Each matches all that begin with it.
+PLACES = (
+    "/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", "/etc/shells", "/etc/sudo", "/etc/ssh", "/etc/pam",
+    "/etc/security", "/etc/nsswitch.conf", "/etc/nologin", "/run/nologin", "/var/run/nologin", "/etc/hosts.allow",
+    "/etc/hosts.deny", "/etc/bash.bashrc", "/etc/bashrc", "/etc/zsh", "/usr/bin/sudo", "/bin/sudo", "/usr/bin/python3",
+    "/usr/sbin/sshd", *(f"{folder}/{shell}" for folder in ("/bin", "/usr/bin") for shell in ("sh", "bash", "dash")),
+)  # fmt: skip
+ABOVE = frozenset(("/", "/bin", "/etc", "/home", "/root", "/run", "/usr", "/usr/bin", "/usr/sbin", "/var", "/var/run"))
+UNITS = ("ssh.service", "sshd.service", "ssh.socket", "sshd.socket")
+PACKAGES = ("openssh", "openssh-server", "sudo")
 
 
 class OwnAccount:
@@ -55,11 +64,12 @@ def _may_concern(step: Step, home: str) -> bool:
     """Tell whether a step changes accounts, or a path on which logins depend."""
     if step.outcome != Outcome.CHANGED:
         return False
-    if any(facet in FACETS for facet, _ in step.touches.effects):
-        return True
-    for path in step.touches.paths:
-        if isinstance(path, str) and (
-            path.startswith((home, *PLACES)) or "/.ssh" in path or home.startswith(path.rstrip("/") + "/")
-        ):
+    paths = [path for path in step.touches.paths if isinstance(path, str)]
+    for facet, key in step.touches.effects:
+        if facet in FACETS or key in (*UNITS, *PACKAGES):
             return True
-    return False
+        paths += [key] if facet == "mount" else []
+    return any(
+        path.startswith((home, *PLACES)) or path in ABOVE or "/.ssh" in path or home.startswith(path.rstrip("/") + "/")
+        for path in paths
+    )

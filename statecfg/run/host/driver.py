@@ -188,7 +188,7 @@ class HostDriver:
             self.report["peer"], self.address = connection.peer, connection.address
             if other_key(request.peer, connection.peer):
                 raise OtherHost
-            self.session.request = replace(request, login=connection.login)
+            self.session.request = replace(request, login=connection.login, peer_key=connection.peer)
             if not again:
                 self.emit(RunEvent.CONNECTED, {"peer": connection.peer})
                 for text in connection.warnings:

@@ -53,6 +53,7 @@ class HostRequest:
         the definition needs none
     :param first_parts: the parts of the executor that the host needs before it gets the nodes
     :param login: see `HostConnection`
+    :param peer_key: the host key of the connection, as `TYPE FINGERPRINT`
     """
 
     host: Host
@@ -67,6 +68,7 @@ class HostRequest:
     facts: Mapping[str, Any] | None = None
     first_parts: Sequence[Part] = ()
     login: tuple[str, str] = ("", "")
+    peer_key: str = ""
 
     @property
     def find_out(self) -> str:
@@ -109,11 +111,12 @@ class HostRequest:
 
     @property
     def account(self) -> Mapping[str, Any]:
-        """The login that the host must keep: user, public key, how the run becomes another user, and who checks it."""
+        """What the host must keep: user, public key, type of the host key, and how the run becomes another user."""
         user, key = self.login
         become = self.become
         how = [become.method, become.user, become.password is not None] if become is not None else []
-        return {"user": user, "key": key, "become": how, "module": host_modules.ACCOUNT}
+        peer = self.peer_key.partition(" ")[0]
+        return {"user": user, "key": key, "become": how, "module": host_modules.ACCOUNT, "host_key": peer}
 
     @property
     def has_units(self) -> bool:

@@ -47,6 +47,23 @@ LOCKED_OUT = {
     ),
     "sudo asks": (f"sudoers: {USER}, users: [{USER}], commands: [ALL]", f"sudo would ask {USER} for a password"),
     "moved": (f"user: {USER}, home: /home/elsewhere", "sshd would no longer find its key"),
+    "no logins": ("file: /etc/nologin, content: maintenance", "/etc/nologin lets only root log in"),
+    "refused": (
+        'line_in_file: /etc/ssh/sshd_config, line: "DenyUsers worker"',
+        f"sshd would refuse {USER}: DenyUsers {USER}",
+    ),
+    "allowed": ('line_in_file: /etc/ssh/sshd_config, line: "AllowGroups root"', "AllowGroups root"),
+    "no keys": ('line_in_file: /etc/ssh/sshd_config, line: "PubkeyAuthentication no"', "pubkeyauthentication no"),
+    "other keys": (
+        'line_in_file: /etc/ssh/sshd_config, line: "AuthorizedKeysFile /k/%u"',
+        "would no longer find its key",
+    ),
+    "wrong": ('line_in_file: /etc/ssh/sshd_config, line: "Garbage yes"', "Bad configuration option: Garbage"),
+    "host key": ("remove: /etc/ssh/ssh_host_ed25519_key", "sshd would not have the host key"),
+    "sudo's mode": ("file: /usr/bin/sudo, mode: '0755'", "would not be a set-user-ID program of root"),
+    "shell's mode": ("file: /usr/bin/dash, mode: '0644'", "the shell /bin/sh is not executable"),
+    "way": ("directory: /usr/bin, mode: '0700'", "users could not enter /usr/bin, mode 0700"),
+    "mount": ("mount: /home, source: none, fstype: tmpfs", "what is mounted on /home hides its keys"),
     "gone": (f"user: {USER}, absent: true", f"the user {USER} would not exist"),
 }
 
@@ -95,6 +112,21 @@ def test_what_breaks_the_login_nevertheless_is_restored(site: Site) -> None:
     assert f"no new login after a change of the login of {USER}" in node["reason"]
     assert "The previous state was restored, and a new login works" in node["reason"]
     assert site.host.read(KEYS) == key
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        f"replace: /etc/passwd, pattern: '^{USER}:x:[0-9]+', replacement: '{USER}:x:54321'",
+        f"directory: {HOME}, mode: '0000'",
+        'file: /etc/nsswitch.conf, content: "passwd: none\\n"',
+    ],
+)
+def test_accounts_that_no_login_finds_are_restored(site: Site, node: str) -> None:
+    (found,) = nodes(site.report("apply", f"  - {{{node}}}\n", code=1)).values()
+    assert "The previous state was restored, and a new login works" in found["reason"]
+    (found,) = nodes(site.report("plan", f"  - {{{node}}}\n")).values()
+    assert found["outcome"] == "changed"
 
 
 def test_a_login_shell_that_is_no_shell_does_not_repeat_the_program(site: Site) -> None:

@@ -382,6 +382,7 @@ hosts: guarded
 resources:
   - file: {SETTINGS}
     content: "AllowUsers nobody-at-all\\n"
+    allow_lockout: true
   - command: again
     argv: [systemctl, restart, ssh]
     requires: ["file:{SETTINGS}"]
