@@ -25,7 +25,7 @@ AT_BOOT = ("enabled", "enabled-runtime", "static", "generated")
 _KEYS = {"ssh-ed25519": "ed25519", "ssh-rsa": "rsa", "ecdsa-sha2-nistp256": "ecdsa"}
 
 
-class Login:
+class LoginRules:
     """A login that must stay possible.
 
     :param user: the user
@@ -185,7 +185,7 @@ def _alone(value: str) -> bool:
 
 
 # Setting, its default, and when its value refuses a login.
-_REFUSING: Sequence[tuple[str, str, Callable[[str, Login, Mapping[str, Any]], bool]]] = (
+_REFUSING: Sequence[tuple[str, str, Callable[[str, LoginRules, Mapping[str, Any]], bool]]] = (
     ("pubkeyauthentication", "yes", lambda value, login, entry: login.with_key and value == "no"),
     ("authenticationmethods", "any", lambda value, login, entry: login.with_key and not _alone(value)),
     (

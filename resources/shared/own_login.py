@@ -56,7 +56,7 @@ class OwnLogin:
         self.user, self.key = str(data["user"]), str(data["key"])
         self.become: Sequence[Any] = data.get("become") or ()
         sudo = list(self.become[:1]) == ["sudo"]
-        self.rules = login_rules.Login(self.user, bool(self.key), sudo, str(data.get("host_key") or ""))
+        self.rules = login_rules.LoginRules(self.user, bool(self.key), sudo, str(data.get("host_key") or ""))
 
     # The plan
 
