@@ -48,6 +48,8 @@ group.manners = ("system",)
 def owns(attrs: Attrs) -> list[str]:
     """Own the GID, and the list of the members, if it is given."""
     name, members = attrs["name"], attrs.get("members")
+    if attrs.get("absent"):
+        return [f"whole:the members of {name}"]
     found = [f"gid:{attrs['gid']}"] if attrs.get("gid") is not None else []
     if members is None:
         return found

@@ -83,6 +83,8 @@ user.manners = ("create_home", "system", "remove_home")
 def owns(attrs: Attrs) -> list[str]:
     """Own the UID, the home directory, the memberships, and the list of the groups if it is complete."""
     name, groups = attrs["name"], attrs.get("groups") or ()
+    if attrs.get("absent"):
+        return [f"whole:the groups of {name}", f"whole:the keys of {name}"]
     found = [f"uid:{attrs['uid']}"] if attrs.get("uid") is not None else []
     found.append(f"part:path:{attrs.get('home') or '~' + name}")
     found += [f"adds:the members of {group}: {name}" for group in groups]

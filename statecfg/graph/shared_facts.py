@@ -21,8 +21,10 @@ def check(nodes: Sequence[Node]) -> Iterable[Problem]:
     for node in nodes:
         if node.broken or node.type not in declaring:
             continue
-        for claim in () if node.attrs.get("absent") else REGISTRY[node.type].owned(node):
+        for claim in REGISTRY[node.type].owned(node):
             kind, _, name = claim.partition(":")
+            if node.attrs.get("absent") and kind != "whole":
+                continue
             if kind in ("path", "inside") or name.startswith(FILES):  # several nodes can have files in a directory
                 continue
             if "for_each_host" in node.options and has_sample(claim):
@@ -38,7 +40,11 @@ def check(nodes: Sequence[Node]) -> Iterable[Problem]:
                     yield problem("SC0114", detail, "change it in one of them", *other.positions, *node.positions)
     for name, item, node in items:
         owner = whole.get(name, node)
-        if owner.provides != node.provides:
-            detail = f"{owner.provides} manages all of {name}, and {node.provides} adds {item:.60} to them"
-            help = "write the list in one of the two nodes, and leave it out of the other"
-            yield problem("SC0121", detail, help, *owner.positions, *node.positions)
+        if owner.provides == node.provides:
+            continue
+        detail = f"{owner.provides} manages all of {name}, and {node.provides} adds {item:.60} to them"
+        help = "write the list in one of the two nodes, and leave it out of the other"
+        if owner.attrs.get("absent"):
+            detail = f"{owner.provides} is absent, and {node.provides} adds {item:.60} to {name}"
+            help = "keep one of the two nodes"
+        yield problem("SC0121", detail, help, *owner.positions, *node.positions)

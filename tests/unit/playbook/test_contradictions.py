@@ -8,7 +8,7 @@ from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.plays import HostContext
 from statecfg.problems import InvalidInput, Problem
-from statecfg.resources import directory, file, line_in_file, symlink
+from statecfg.resources import authorized_key, directory, file, group, line_in_file, symlink, user
 from tests.each import each
 
 
@@ -56,3 +56,19 @@ def test_two_modes_or_owners_for_one_file_are_refused(field: str, one: str, othe
 def test_same_mode_in_two_spellings_is_accepted() -> None:
     lines = [line_in_file("/etc/x", line=each, mode=each, provides=each) for each in ("644", "0644")]
     assert wrong(*lines, file("/etc/x", owner="root")) == []
+
+
+def test_a_key_or_membership_of_an_absent_account_is_refused() -> None:
+    key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
+    gone, empty = user("ann", absent=True), group("app", absent=True)
+    pairs = [
+        (gone, authorized_key("key", user="ann", key=key), "user:ann is absent, and authorized_key:key adds"),
+        (gone, group("app", members=["ann"]), "user:ann is absent, and group:app adds app to the groups of ann"),
+        (empty, user("bob", groups=["app"]), "group:app is absent, and user:bob adds bob to the members of app"),
+    ]
+    for one, other, text in pairs:
+        for graphs in ((one, other), (other, one)):
+            (found,) = wrong(*graphs)
+            assert found.code == "SC0121" and found.detail.startswith(text)
+    assert wrong(gone, empty, authorized_key("key", user="ann", key=key, absent=True)) == []
+    assert wrong(gone, group("app", members=["bob"])) == []
