@@ -63,7 +63,7 @@ def refuse_conflicts(node: HostNode, world: World) -> None:
 
 
 def effect(node: HostNode, world: World) -> str:
-    """Return the other file because of which apt still uses a repository that the node switches off; "" if none does."""
+    """Return the other file because of which apt still uses a repository that the node switches off, or ""."""
     if node.attrs.get("absent"):
         return ""
     path = node.attrs["path"]

@@ -63,6 +63,7 @@ def test_services_of_docker_are_loaded_from_labels() -> None:
             "hashes": ["a1"],
             "images": {"localhost/base:1": "061cf57f3b25"},
             "directories": [""],
+            "number": 1,
         }
     }
     assert FACETS["compose_service"].load(docker({**labels, "com.docker.compose.oneoff": "True"})) == {}
