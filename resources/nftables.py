@@ -19,6 +19,7 @@ def nftables(
     template: LocalPath | None = None,
     vars: dict[str, Any] | None = None,
     running: bool = True,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -43,6 +44,7 @@ def nftables(
     :param template: a local Jinja2 template that renders the content, next to the playbook or in ``templates/``
     :param vars: additional variables for the template; they override the variables of the host
     :param running: false: change only the file
+    :param allow_override: accept that a later line removes the table at boot
     :param absent: the file and the table must not exist
 
     In YAML::
@@ -77,4 +79,5 @@ nftables.validate(firewall_rules.check_nftables)
 nftables.to_wire(firewall_rules.sent_nftables)
 nftables.blobs(files.blobs)
 nftables.reads_as_code("content")
+nftables.effect(nft.effect)
 nftables.implemented_by(nft)

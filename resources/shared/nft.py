@@ -17,7 +17,7 @@ from statecfg.remote.graph.results import Result
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, World
 from statecfg.remote.wire.channel import Channel
-from statecfg.resources.shared import drop_ins, files, firewall_guard, paths, records, restore, whole
+from statecfg.resources.shared import drop_ins, files, firewall_guard, paths, records, restore, sources, whole
 
 DIRECTORY = "/etc/nftables.d"
 MAIN = ("/etc/nftables.conf", "/etc/sysconfig/nftables.conf")  # Debian; Red Hat and SUSE
@@ -156,6 +156,28 @@ def _first(path: str, attrs: records.Attrs) -> list[Action]:
     """Return what writes the file into a new directory."""
     mode = paths.mode_bits(attrs["mode"])
     return [write(path, Blob.of(attrs["content"]), mode, "root", "root", None, attrs.get("validate"))]
+
+
+def effect(node: HostNode, world: World) -> str:
+    """Return the line that removes the node's table again when the rules are loaded at boot; "" if there is none."""
+    attrs = node.attrs
+    if attrs.get("absent"):
+        return ""
+    ours = rf"(?:flush|delete|destroy)\s+table\s+{attrs['family']}\s+{re.escape(attrs.get('table') or attrs['name'])}\b"
+    removes = re.compile(rf"\s*(?:flush\s+ruleset(?:\s+{attrs['family']})?\s*(?:[;#].*)?$|{ours})")
+    path = f"{DIRECTORY}/{attrs['name']}.nft"
+    for main in MAIN:
+        lines: list[sources.Place] = []
+        for place in sources.places(world, main):
+            found = re.match(r'\s*include\s+"([^"]+)"', place.text)
+            paths_here = sources.expanded(world, found[1].rstrip("/") + "/*" * found[1].endswith("/")) if found else []
+            inside = [each for one in paths_here for each in sources.places(world, one)] if path in paths_here else []
+            lines += inside or [place]
+        last = max((at for at, place in enumerate(lines) if place.path == path), default=len(lines))
+        for place in lines[last + 1 :]:
+            if removes.match(place.text):
+                return f"the table does not stay at boot: {place} comes later"
+    return ""
 
 
 def _require_include(world: World, path: str) -> None:

@@ -16,6 +16,8 @@ DIRECTORY = "/etc/ssh"
 PROGRAM = "/usr/sbin/sshd"
 UNITS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 GENERATOR = "/usr/lib/systemd/system-generators/sshd-socket-generator"  # of Ubuntu since 24.04
+# Files with options of sshd's command line: Debian's, and that of Fedora and SUSE.
+STARTED_WITH = {"/etc/default/ssh": "SSHD_OPTS", "/etc/sysconfig/sshd": "OPTIONS", "/etc/sysconfig/ssh": "SSHD_OPTS"}
 DEEPEST = 16  # levels of included files that sshd follows
 # Several lines of these add up; of all other settings, the first line counts. Source: sshd_config(5).
 ADDING = frozenset((
@@ -112,12 +114,26 @@ def effect(node: HostNode, world: World) -> str:
             after = winner.always and winner.blocks and not line.blocks
             how = "overrides it for all connections" if after else "comes first"
             return f"sshd uses {winner.keyword} {winner.text}: {winner.place} {how}"
-    why = _socket(world, mine)
+    why = _option(world, mine) or _socket(world, mine)
     if why:
         return why
     wrong = next(iter(asked or {}), None)
     if wrong is not None:
         return f"sshd does not use {wrong} of {path}: `sshd -T` answers {(asked or {})[wrong]}"
+    return ""
+
+
+def _option(world: World, lines: Sequence[Directive]) -> str:
+    """Return the option of sshd's command line that wins over one of these lines."""
+    for path, variable in STARTED_WITH.items():
+        for place in sources.places(world, path):
+            found = re.match(rf"\s*{variable}\s*=\s*([\"']?)(.*)\1\s*$", place.text)
+            given = re.findall(r"-o\s*[\"']?(\w+)[=\s]\s*([^\s\"']+)|-(p)\s*(\d+)", found[2]) if found else ()
+            for name, value, port, number in given:
+                keyword = "port" if port else name.lower()
+                used = SAME.get(value.lower(), value.lower() or number)
+                if any(line.keyword == keyword and line.value != used for line in lines):
+                    return f"sshd uses {keyword} {value or number}: {place} is on its command line"
     return ""
 
 

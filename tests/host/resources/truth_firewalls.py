@@ -28,7 +28,7 @@ def _ufw_rule_drift(host: Host, root: str) -> None:
 
 
 def _ufw(root: str, requires: list[Graph]) -> list[Graph]:
-    ssh = ufw_rule("ssh", port=22, protocol="tcp", requires=requires)
+    ssh = ufw_rule("ssh", port=22, protocol="tcp", comment="ssh", requires=requires)  # as in the other playbook
     return [ssh, ufw("enabled", incoming="reject", outgoing="allow", logging="medium", requires=[ssh])]
 
 
