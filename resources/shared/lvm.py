@@ -58,7 +58,7 @@ def groups(host: World) -> dict[str, records.Fields]:
 
 @facet("lvm_volume", volatile=True)
 def volumes(host: World) -> dict[str, dict[str, Any]]:
-    """Load the logical volumes: group/name → `size` in bytes. Source: lvs(8).
+    """Load the logical volumes: group/name → `present` and `size` in bytes. Source: lvs(8).
 
     `open` if something uses the volume, and `carries`: the snapshots and thin volumes that a removal would also remove.
 
@@ -73,6 +73,7 @@ def volumes(host: World) -> dict[str, dict[str, Any]]:
             carried.setdefault(base, []).append(f"{row['vg_name']}/{row['lv_name']}")
     loaded: dict[str, dict[str, Any]] = {
         f"{row['vg_name']}/{row['lv_name']}": {
+            "present": True,
             "size": int(row["lv_size"]),
             **({"open": True} if row["lv_attr"][5:6] == "o" else {}),
         }

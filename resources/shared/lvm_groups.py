@@ -166,10 +166,13 @@ def undo(node: HostNode, memory: records.Fields, world: World) -> ActionSpec:
         return ActionSpec([reduce_group(name, ours), *_labels(memory, world, name)])
     if inside:
         return ActionSpec(left=[f"the volume group {name} stays, because it contains {', '.join(inside)}"])
-    foreign = [path for path in _devices(world, name) if path not in ours]
+    # A later definition may have added devices. Their former state is not known, so they stay physical volumes.
+    added = [paths.followed(world, path) for path in attrs.get("devices") or ()]
+    devices = _devices(world, name)
+    foreign = [path for path in devices if path not in ours and path not in added]
     if foreign:
         return ActionSpec(left=[f"the volume group {name} stays, because others added {', '.join(foreign)}"])
-    return ActionSpec([remove_group(name, [], ours), *_labels(memory, world, name)])
+    return ActionSpec([remove_group(name, [], devices), *_labels(memory, world, name)])
 
 
 def _group(world: World, path: str) -> str | None:

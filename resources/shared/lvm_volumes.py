@@ -40,7 +40,7 @@ def create_volume(machine: Machine, group: str, name: str, size: str) -> Result:
     :param size: a size in bytes with `b`, or a share such as `100%FREE`
     """
     option = ["--extents", size] if "%" in size else ["--size", size]
-    fields = {"size": None if "%" in size else int(size[:-1])}
+    fields = {"present": True, "size": None if "%" in size else int(size[:-1])}  # of a share, the size is not known
     # The space in the group is free. If a former volume left a signature there, LVM would ask before it wipes it.
     argv = ["lvcreate", "--yes", "--wipesignatures", "y", *option, "--name", name, "--", group]
     return machine.run(argv, _effect(f"{group}/{name}", fields), timeout=lvm.TIMEOUT)

@@ -67,9 +67,12 @@ def same_type(declared: str, present: str, options: Sequence[str]) -> bool:
 
 
 def expanded(options: Sequence[str]) -> list[str]:
-    """Return the options with those that they imply, each in its place."""
+    """Return the options with those that they imply, each in its place.
+
+    mount(8) does not let `defaults` lift another option, wherever it is.
+    """
     result: list[str] = []
-    for option in options:
+    for option in sorted(options, key=lambda option: option != "defaults"):
         result += IMPLIED.get(option, (option,))
     return result
 

@@ -157,11 +157,11 @@ def test_volumes_are_loaded_from_the_reports_of_lvm() -> None:
     assert FACETS["lvm_device"].load(machine) == {"/dev/loop7": {"group": "vgtest"}, "/dev/vdb": {"group": ""}}
     assert FACETS["lvm_group"].load(machine) == {"vgtest": {"extent": 4194304, "free": 62914560}}
     assert FACETS["lvm_volume"].load(machine) == {
-        "vgtest/data": {"size": 12582912, "carries": ["vgtest/old"]},
-        "vgtest/old": {"size": 4194304},
-        "vgtest/pool": {"size": 4194304, "carries": ["vgtest/thin"]},
-        "vgtest/root": {"size": 8388608, "open": True},
-        "vgtest/thin": {"size": 4194304},
+        "vgtest/data": {"present": True, "size": 12582912, "carries": ["vgtest/old"]},
+        "vgtest/old": {"present": True, "size": 4194304},
+        "vgtest/pool": {"present": True, "size": 4194304, "carries": ["vgtest/thin"]},
+        "vgtest/root": {"present": True, "size": 8388608, "open": True},
+        "vgtest/thin": {"present": True, "size": 4194304},
     }
 
 
@@ -207,6 +207,17 @@ def test_undo_of_a_volume_group_frees_its_new_devices() -> None:
     machine = Disks(LVM, had, blkid)
     assert Undone(machine, node).ops == ["reduce_group", "free_devices"]
     assert machine.entry("lvm_group", "data") is not None
+
+
+def test_undo_of_a_volume_group_knows_the_devices_of_its_last_definition() -> None:
+    node = layers([declared({"lvm_volume_group": "data", "devices": ["/dev/vdb", "/dev/vdc"]})], Path())[0][0]
+    devices = {name: {"group": "data"} for name in ("/dev/vdb", "/dev/vdc")}
+    machine = Disks(LVM, {"lvm_device": devices, "lvm_group": {"data": {"extent": 4 << 20, "free": 0}}})
+    memory = {"exists": False, "devices": {"/dev/vdb": None}}
+    spec = REGISTRY["lvm_volume_group"].run_undo(node, memory, machine, {}, {})
+    assert [action.op for action in spec.actions] == ["remove_group", "free_devices"]
+    assert spec.actions[0].args["devices"] == ["/dev/vdb", "/dev/vdc"]
+    assert spec.actions[1].args["devices"] == ["/dev/vdb"]
 
 
 def test_undo_of_a_volume_group_keeps_volumes() -> None:
