@@ -61,6 +61,13 @@ def identity(attrs: Attrs) -> list[str]:
     return ["path:" + quadlets.path_of(attrs)]
 
 
+@quadlet.owns
+def owns(attrs: Attrs) -> list[str]:
+    """Own the file of a user where the home directory of this user is."""
+    user = attrs.get("user")
+    return [f"path:~{user}/{unit_managers.in_home(quadlets.path_of(attrs))}"] if user else []
+
+
 @quadlet.needs
 def needs(attrs: Attrs) -> list[str]:
     """Need podman, and the user."""

@@ -21,6 +21,7 @@ def service(
     enabled: bool | None = None,
     masked: bool | None = None,
     user: UserName | None = None,
+    all_users: bool = False,
     on_change: Literal["restart", "reload"] = "restart",
     stable_for: Pause = 3.0,
     **options: Unpack[NodeOptions],
@@ -51,6 +52,8 @@ def service(
         ``/usr/lib/systemd/user``. If it must run, the user must linger (``linger: true`` of `user`) or be logged in.
         Without lingering, an enabled unit starts when the user logs in. Nodes for units of the same name need different
         names: set `provides`
+    :param all_users: with `enabled` or `masked`: the unit starts, or can't start, for each user who logs in or lingers,
+        from the next time when the user's own systemd starts
     :param on_change: what to do when a node in `restart_on` changes: ``restart``, or ``reload`` (a unit that cannot
         reload is restarted)
     :param stable_for: seconds that the unit must keep running after its start. statecfg checks this at the end of the
@@ -81,8 +84,8 @@ def identity(attrs: Attrs) -> list[str]:
 @service.owns
 def owns(attrs: Attrs) -> list[str]:
     """Own the links that systemctl makes: those of common targets, and the mask."""
-    unit, user = systemd.unit_name(attrs["name"]), attrs.get("user")
-    place = f"~{user}/{unit_managers.OWN}/" if user else UNITS
+    user, unit = unit_managers.split(systemd.full_name(attrs))
+    place = unit_managers.owned_place(user) if user else UNITS
     targets = (USER_TARGETS if user else TARGETS) if attrs.get("enabled") else ()
     found = [f"part:path:{place}{target}.target.wants/{unit}" for target in targets]
     return [*found, f"part:path:{place}{unit}"] if attrs.get("masked") else found
@@ -101,6 +104,10 @@ def contradictions(attrs: Attrs) -> None:
     drop_in_texts.check_unit_name(systemd.unit_name(attrs["name"]))
     if attrs.get("running") and "@." in systemd.unit_name(attrs["name"]):
         raise ValueError(f"{attrs['name']} is a template, which can't run: name an instance of it")
+    if attrs.get("all_users") and attrs.get("user"):
+        raise ValueError("either user or all_users: all_users is about the systemd of every user")
+    if attrs.get("all_users") and attrs.get("running") is not None:
+        raise ValueError("all_users only says what starts; to start or stop the unit of a user, set user")
     for name in ("running", "enabled"):
         if attrs.get("masked") and attrs.get(name):
             raise ValueError(f"a masked unit can't be {name}")

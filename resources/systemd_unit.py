@@ -33,6 +33,7 @@ def systemd_unit(
     vars: dict[str, Any] | None = None,
     drop_in: Name | None = None,
     user: UserName | None = None,
+    all_users: bool = False,
     verify: bool = True,
     allow_override: bool = False,
     absent: bool = False,
@@ -60,6 +61,7 @@ def systemd_unit(
     :param drop_in: the name of a drop-in, without ``.conf``: the node manages this file in the directory ``NAME.d``
     :param user: the unit belongs to this user: the file is in ``~/.config/systemd/user``, and belongs to the user.
         statecfg also creates the directories above it
+    :param all_users: the file is in ``/etc/systemd/user``, from which the own systemd of each user reads it
     :param verify: false: install the file without a check
     :param allow_override: accept that other files of the unit win
     :param absent: the file must not exist; the unit must neither run nor start at boot then
@@ -86,6 +88,13 @@ def identity(attrs: Attrs) -> list[str]:
     return ["path:" + unit_files.path_of(attrs)]
 
 
+@systemd_unit.owns
+def owns(attrs: Attrs) -> list[str]:
+    """Own the file of a user where the home directory of this user is."""
+    user = attrs.get("user")
+    return [f"path:~{user}/{unit_managers.in_home(unit_files.path_of(attrs))}"] if user else []
+
+
 @systemd_unit.needs
 def needs(attrs: Attrs) -> list[str]:
     """Need what the sections name; a drop-in needs its unit, and a timer what it starts."""
@@ -95,7 +104,11 @@ def needs(attrs: Attrs) -> list[str]:
 @systemd_unit.validate
 def contradictions(attrs: Attrs) -> None:
     """Refuse missing, several or invalid contents, and a name that is not one of a unit."""
-    paths.refuse_with_absent({**attrs, "verify": None}, ("name", "drop_in", "user", "allow_override", "absent"))
+    paths.refuse_with_absent(
+        {**attrs, "verify": None}, ("name", "drop_in", "user", "all_users", "allow_override", "absent")
+    )
+    if attrs.get("all_users") and attrs.get("user"):
+        raise ValueError("either user or all_users: all_users is for the units of every user")
     drop_in_texts.check_unit_name(systemd.unit_name(attrs["name"]))
     for name in ("content", "vars"):
         file_sources.refuse_secret(attrs.get(name), name, PRIVATE)

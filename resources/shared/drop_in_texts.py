@@ -282,7 +282,7 @@ def needed(name: str, attrs: records.Attrs) -> Iterable[str]:
     :param name: the full name of the unit, with its user
     """
     user, _, _ = name.rpartition("/")
-    if user:
+    if user and user != "*":
         yield "user:" + user
     sections = attrs.get("sections") or {}
     for settings in sections.values():

@@ -27,7 +27,8 @@ RELOAD = "daemon-reload"
 
 def full_name(attrs: records.Attrs) -> str:
     """Return the full name of the unit of a node, with its user."""
-    return unit_managers.joined(attrs.get("user"), unit_name(attrs["name"]))
+    user = unit_managers.ALL if attrs.get("all_users") else attrs.get("user")
+    return unit_managers.joined(user, unit_name(attrs["name"]))
 
 
 def unit_name(name: str) -> str:
@@ -169,7 +170,7 @@ def require_file(world: World, name: str, node: HostNode, nodes: Mapping[str, Ho
     :raises CheckError: if it does not
     """
     user, unit = unit_managers.split(name)
-    file = file_of(unit)
+    file, shared = file_of(unit), [unit_managers.ALL] if user else []
     makers = ["file:" + posixpath.join(directory, file) for directory in unit_managers.directories(world, user)]
     makers += [] if user else ["file:/etc/init.d/" + file.rpartition(".")[0]]
     makers += ["systemd_unit:" + each for each in (file, file[: -len(".service")]) if unit_name(each) == file]
@@ -177,7 +178,7 @@ def require_file(world: World, name: str, node: HostNode, nodes: Mapping[str, Ho
         maker = nodes.get(each)
         if maker is None or maker.attrs.get("absent") or maker.attrs.get("drop_in"):
             continue
-        if maker.type == "systemd_unit" and (maker.attrs.get("user") or "") != user:
+        if maker.type == "systemd_unit" and unit_managers.split(full_name(maker.attrs))[0] not in (user, *shared):
             continue
         if each not in required(node, nodes):
             what = unit_managers.called(name)

@@ -75,9 +75,10 @@ def install(machine: Machine, path: str, content: Blob, mode: int, unit: str, ve
     """
     user, name = unit_managers.split(unit)
     relative = posixpath.relpath(path, unit_managers.directories(machine, user)[0])
-    argv = ["sh", "-c", VERIFY, "sh", "{}", relative, name, user] if verify else None
-    group = paths.primary_group(machine, user) if user else "root"
-    result = machine.write(path, content, mode, user or "root", group, validate=argv)
+    owner = "root" if user in ("", unit_managers.ALL) else user
+    argv = ["sh", "-c", VERIFY, "sh", "{}", relative, name, user and owner] if verify else None
+    group = paths.primary_group(machine, owner) if owner != "root" else "root"
+    result = machine.write(path, content, mode, owner, group, validate=argv)
     if result["status"] == "error" and result["reason"].startswith("sh rejects"):
         reason = result["reason"].replace("sh rejects", "systemd-analyze rejects", 1)
         return error(reason + "; verify: false installs it anyway", result.get("log"))
@@ -97,7 +98,8 @@ def read_units(machine: Machine, unit: str, after: records.Fields | None = None,
 
 def path_of(attrs: records.Attrs) -> str:
     """Return the path of a unit's file, or of a drop-in: in /etc, or in the usual home directory of its user."""
-    unit, drop_in, user = systemd.unit_name(attrs["name"]), attrs.get("drop_in"), attrs.get("user")
+    user, unit = unit_managers.split(systemd.full_name(attrs))
+    drop_in = attrs.get("drop_in")
     place = unit_managers.usual_place(user) if user else systemd.DIRECTORIES[0]
     return posixpath.join(place, f"{unit}.d/{drop_in}.conf" if drop_in else unit)
 
@@ -161,7 +163,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
             require_stopped(world, unit)
     else:
         actions = _installation(node, nodes, world, unit)
-    if (actions or _outdated(world, unit)) and unit_managers.will_run(world, user):
+    if (actions or _outdated(world, unit)) and unit_managers.will_run(world, unit_managers.split(unit)[0]):
         actions.append(_reading(world, unit, attrs))
     return actions
 
@@ -244,7 +246,7 @@ def remember(node: HostNode, world: World) -> UnitFileMemory:
 
 def undo(node: HostNode, memory: UnitFileMemory, world: World, to_remove: Mapping[str, HostNode]) -> ActionSpec:
     """Restore the former file or remove the node's file, and make systemd read the units."""
-    path, user = memory["path"], node.attrs.get("user") or ""
+    path = memory["path"]
     if not path:
         return ActionSpec()
     node = placed(node, world)
@@ -256,7 +258,7 @@ def undo(node: HostNode, memory: UnitFileMemory, world: World, to_remove: Mappin
         restoring.remove_above(path, memory.get("above") or [posixpath.dirname(path)])
         spec.actions += restoring.actions
         spec.left += restoring.left
-    if not spec.actions or not unit_managers.will_run(world, user):
+    if not spec.actions or not unit_managers.will_run(world, unit_managers.split(unit)[0]):
         return spec
     gone = memory["was"] is None and not attrs.get("drop_in")
     spec.actions.append(_without_file(world, unit) if gone else _reading(world, unit, {**attrs, "absent": False}))

@@ -12,7 +12,7 @@ FORGOTTEN = 5.0  # seconds before the end of an action: lines of a unit of which
 LINES = 10  # lines of the journal that are shown
 LONGEST = 1000  # characters; a longer line is not shown
 _ASKED = (
-    "Id,ActiveState,SubState,Result,ExecMainStatus,NRestarts,ActiveEnterTimestampMonotonic,"
+    "Id,ActiveState,SubState,Result,ExecMainPID,ExecMainStatus,NRestarts,ActiveEnterTimestampMonotonic,"
     "InactiveExitTimestampMonotonic,TriggeredBy,ConditionResult,ConditionTimestampMonotonic,Type,RemainAfterExit"
 )
 _NEEDS = "Requires,Requisite,BindsTo"
@@ -51,7 +51,10 @@ def account(world: World, unit: str, since: float) -> str:
     user = unit_managers.split(unit)[0]
     uid = f"_UID={unit_managers.fields(world, user).get('uid')}"
     # Not --user-unit: it means the units of the user who asks, and that user may not be allowed to read the journal.
-    which = [f"_SYSTEMD_USER_UNIT={name}", uid, "+", f"USER_UNIT={name}", uid] if user else ["--unit", name]
+    # The process counts, too: if it ends at once, the journal does not know its unit.
+    process = f"_PID={properties.get('ExecMainPID')}"
+    of_user = [f"_SYSTEMD_USER_UNIT={name}", uid, "+", f"USER_UNIT={name}", uid, "+", process, uid]
+    which = of_user if user else ["--unit", name]
     lines = world.probe([*argv, f"--lines={LINES}", *which]).text.splitlines()
     for line in reversed(lines[:LINES]):
         # A line is shown in full or omitted, because half of a secret could not be masked.

@@ -1,6 +1,7 @@
 """Managers of systemd units: that of the host, and that of each user. The name of a unit tells which manager it has.
 
 `app.service` is a unit of the host, and `deploy/app.service` one of the user deploy: names of units contain no slash.
+`*/app.service` is a unit of all users: no manager runs it, but each user's manager reads its files.
 
 statecfg calls systemctl as the user, never as root, and with XDG_RUNTIME_DIR. `systemctl --machine=deploy@` does not
 exist before systemd 248, and needs a D-Bus of the user, which Debian only has with dbus-user-session. Without the
@@ -21,6 +22,7 @@ RUNNING = lingering.SYSTEMD
 DIRECTORIES = tuple(root + "/systemd/system" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"))
 # Directories for the units of all users, beside those of the user.
 SHARED = tuple(root + "/systemd/user" for root in ("/etc", "/run", "/usr/local/lib", "/usr/lib"))
+ALL = "*"  # in place of a user
 OWN = ".config/systemd/user"  # of the user, in the home directory
 GENERATORS = tuple(f"systemd/generator{kind}" for kind in (".early", "", ".late"))  # below /run, or that of a user
 LARGEST = 1 << 20  # bytes of a unit file
@@ -42,20 +44,30 @@ def joined(user: str | None, unit: str) -> str:
 def called(name: str) -> str:
     """Return the words for a unit in messages."""
     user, unit = split(name)
-    return f"{unit} of the user {user}" if user else unit
+    return f"{unit} of {_whose(user)}" if user else unit
+
+
+def _whose(user: str) -> str:
+    return "all users" if user == ALL else f"the user {user}"
 
 
 def facet_of(user: str) -> str:
     """Return the name of the facet with the units of a user, or of the host."""
-    return f"units of the user {user}" if user else "units"
+    return f"units of {_whose(user)}" if user else "units"
 
 
 def usual_place(user: str, below: str = OWN) -> str:
     """Return the directory for a user's own unit files, if the home directory is at its usual place.
 
+    :param user: for all users, this is a directory in /etc
     :param below: the directory in the home directory
     """
-    return f"{'/root' if user == 'root' else '/home/' + user}/{below}/"
+    return SHARED[0] + "/" if user == ALL else f"{'/root' if user == 'root' else '/home/' + user}/{below}/"
+
+
+def owned_place(user: str) -> str:
+    """Return the directory for a user's own unit files in the form of `NodeType.owns`."""
+    return usual_place(user) if user == ALL else f"~{user}/{OWN}/"
 
 
 def in_home(path: str) -> str:
@@ -144,8 +156,8 @@ def call(world: World, user: str, words: Sequence[str]) -> tuple[list[str], dict
     :param user: the user who has the units; "" for the host
     :param words: the verb, its options and its arguments
     """
-    if not user:
-        return ["systemctl", *words], {}
+    if user in ("", ALL):
+        return ["systemctl", *(["--global"] if user else []), *words], {}
     env = {"XDG_RUNTIME_DIR": runtime(world, user)}
     if words[0] in OFFLINE and not runs(world, user):
         env = {"SYSTEMD_OFFLINE": "1"}

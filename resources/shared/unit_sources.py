@@ -50,6 +50,7 @@ _ADDING_KINDS = ("Condition", "Assert", "Exec", "Listen", "BlockIO")
 _SAME = {"yes": "1", "true": "1", "on": "1", "no": "0", "false": "0", "off": "0"}
 
 
+_XDG = "/etc/xdg/systemd/user"
 # The same for a user: in the home directory, below /run/user, or for all users.
 _USER_FOLDERS = (
     "~/.config/systemd/user.control",
@@ -57,7 +58,7 @@ _USER_FOLDERS = (
     "$/systemd/transient",
     "$/systemd/generator.early",
     "~/.config/systemd/user",
-    "/etc/xdg/systemd/user",
+    _XDG,
     "/etc/systemd/user",
     "$/systemd/user",
     "/run/systemd/user",
@@ -89,7 +90,8 @@ def effect(node: HostNode, world: World, nodes: Mapping[str, HostNode]) -> str:
     if node.attrs.get("absent"):
         return ""
     node = unit_files.placed(node, world)
-    path, user, unit = node.attrs["path"], node.attrs.get("user") or "", systemd.full_name(node.attrs)
+    path, unit = node.attrs["path"], systemd.full_name(node.attrs)
+    user = unit_managers.split(unit)[0]
     try:
         why = _overridden(node, world, nodes, folders(world, user))
     except UnsafePath:  # a link of the user is on the way, which root does not follow: only systemd knows
@@ -103,7 +105,10 @@ def folders(world: World, user: str) -> list[str]:
     if not user:
         return list(FOLDERS)
     places = {"~": unit_managers.fields(world, user).get("home"), "$": unit_managers.runtime(world, user)}
-    return [f"{places.get(folder[0], '') or ''}{folder.lstrip('~$')}" for folder in _USER_FOLDERS]
+    wanted = [folder for folder in _USER_FOLDERS if folder[0] == "/" or places[folder[0]]]
+    if world.canonical(f"{_XDG}/x") == f"{unit_managers.SHARED[0]}/x":  # Debian has a link
+        wanted.remove(_XDG)
+    return [f"{places.get(folder[0]) or ''}{folder.lstrip('~$')}" for folder in wanted]
 
 
 def _overridden(node: HostNode, world: World, nodes: Mapping[str, HostNode], within: Sequence[str]) -> str:

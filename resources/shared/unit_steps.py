@@ -69,7 +69,8 @@ def after_removal(world: World, name: str, attrs: records.Attrs, removed: Iterab
             raise CheckError(f"{unit_managers.called(name)} is {state.active}")
         return []
     actions: list[Action] = []
-    if state.reload or (not systemd.scripts(world) and systemd.file_is_removed(world, name, removed)):
+    reads = not systemd.scripts(world) and unit_managers.will_run(world, unit_managers.split(name)[0])
+    if state.reload or (reads and systemd.file_is_removed(world, name, removed)):
         actions.append(systemd.daemon_reload(state.name))
     if state.up and world.triggered_by:
         state.served = systemd.served(world, state)
@@ -166,7 +167,7 @@ def undo(node: HostNode, memory: UnitMemory, world: World) -> ActionSpec:
     state = systemd.find(world, name)
     if state is None:
         return ActionSpec()
-    if systemd.scripts(world) and not attrs.get("user"):
+    if systemd.scripts(world) and "/" not in name:
         spec: ActionSpec = systemd.scripts(world).undo(attrs, memory, world, state, functools.partial(steps, world))
         return spec
     if not memory:  # a unit that did not exist could still be masked
@@ -229,7 +230,7 @@ def remember(node: HostNode, world: World) -> UnitMemory:
     memory: UnitMemory = {"active": state.active, "enabled": state.enabled}
     if state.alias is not None and node.attrs.get("masked"):
         memory["target"] = state.name
-    if systemd.scripts(world) and not node.attrs.get("user"):
+    if systemd.scripts(world) and "/" not in state.name:
         memory.update(systemd.scripts(world).remember(world, state.name))
     elif node.attrs.get("enabled") is not None:
         others = unit_install.companions(world, state)

@@ -275,3 +275,19 @@ def test_a_host_without_systemd(light_host: Host, tmp_path: Path) -> None:
         (node,) = nodes(light.report("plan", text, code=1)).values()
         assert reason in node["reason"], node["reason"]
     light_host.run(["userdel", "--remove", "deploy"], check=False)
+
+
+def test_a_unit_of_all_users(site: Site) -> None:
+    """It starts for each user who logs in or lingers; the removal of both nodes leaves nothing."""
+    file = "systemd_unit: agent, all_users: true"
+    both = f"  - {{{file}, sections: {{{SLEEP}, Install: {{WantedBy: default.target}}}}}}\n"
+    both += "  - {service: agent, all_users: true, enabled: true}\n"
+    wrong = site.report("plan", both.replace("ExecStart", "Colour: red, ExecStart"), code=1)
+    assert "Colour" in nodes(wrong)["systemd_unit:agent"]["reason"]
+    site.come_true(both)
+    assert site.host.run(["systemctl", "--global", "is-enabled", "agent"]).stdout.strip() == "enabled"
+    add_user(site.host)
+    assert asked(site.host, "is-active", "agent") == "active"
+    site.say("destroy")
+    assert not site.host.path("/etc/systemd/user/agent.service").exists()
+    assert not site.host.path("/etc/systemd/user/default.target.wants/agent.service").is_symlink()
