@@ -10,6 +10,7 @@ from statecfg.remote.graph import undoing
 from statecfg.remote.graph.model import Action, ActionSpec, Blob, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, ok
+from statecfg.remote.ledger import claims
 from statecfg.remote.machine import hidden
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths, records, snapshot, tree
@@ -40,7 +41,8 @@ class Restore:
     ) -> None:
         self.world, self.lost, self.users = world, list(memory.get("lost") or ()), set(users)
         self.untouched = bool(memory.get("untouched"))
-        gone = {path for node in (to_remove or {}).values() for path in tree.managed(node)}
+        managed = (path for node in (to_remove or {}).values() for path in tree.managed(node))
+        gone = {claims.located(world, path) if path[0] == "~" else path for path in managed}
         self.to_remove = gone.union(*map(tree.parents, gone))  # and the directories above them
         self.actions: list[Action] = []
         self.left: list[str] = []

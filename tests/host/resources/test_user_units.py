@@ -291,3 +291,30 @@ def test_a_unit_of_all_users(site: Site) -> None:
     site.say("destroy")
     assert not site.host.path("/etc/systemd/user/agent.service").exists()
     assert not site.host.path("/etc/systemd/user/default.target.wants/agent.service").is_symlink()
+
+
+def test_a_system_user_with_another_home_directory(site: Site) -> None:
+    """A user for one program: no login shell, and a home directory that is not in /home."""
+    whole = "  - {user: shopd, system: true, home: /var/lib/shopd, create_home: true, linger: true}\n"
+    whole += "  - {systemd_unit: shop, user: shopd, sections: {%s}}\n" % SLEEP  # noqa: UP031  # it has many braces
+    whole += "  - {service: shop, user: shopd, running: true}\n"
+    site.come_true(whole)
+    assert site.host.path("/var/lib/shopd/.config/systemd/user/shop.service").exists()
+    (other := site.directory / "other").mkdir()
+    purge = "  - {directory: /var/lib/shopd/.config/systemd/user, purge: true}\n"
+    found = Site(site.host, other, "/srv").report("plan", purge)
+    assert "shop.service stays" in str(found)
+    site.say("destroy")
+    assert site.host.run(["id", "shopd"], check=False).returncode
+    assert not site.host.path("/var/lib/shopd/.config").exists()
+    site.host.run(["rm", "-r", "/var/lib/shopd"])
+
+
+def test_a_directory_that_others_use_stays(site: Site) -> None:
+    add_user(site.host)
+    site.come_true(unit(SLEEP))
+    asked(site.host, "enable", "podman.socket")
+    found = site.report("destroy")
+    assert f"{OWN} is not empty (sockets.target.wants): it stays" in str(found)
+    assert not site.host.path(f"{OWN}/app.service").exists()
+    assert asked(site.host, "is-enabled", "podman.socket") == "enabled"
