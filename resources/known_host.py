@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Unpack
 
-from statecfg import AbsolutePath, Attrs, HostNode, Line, NodeOptions, PublicLine, node_type
-from statecfg.resources.shared import entries, entry_rules, paths
+from statecfg import AbsolutePath, Attrs, HostNode, Line, NodeOptions, PublicLine, World, node_type
+from statecfg.resources.shared import entries, entry_rules, paths, sources, ssh_files
 
 
 @node_type
@@ -17,6 +17,7 @@ def known_host(
     key: PublicLine,
     path: AbsolutePath = "/etc/ssh/ssh_known_hosts",
     authority: bool = False,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -25,6 +26,9 @@ def known_host(
     A server has one key of each type. For a second key, declare a second node with its own `provides`. statecfg does
     not find entries whose names are hashed.
 
+    If a line with ``@revoked`` in the same file revokes the key for the server, the node fails and names the line,
+    already in the plan.
+
     Undo: statecfg restores the former key of this type, or removes the key.
 
     :param name: the name or address of the server; ``[name]:port`` for a port other than 22
@@ -32,6 +36,7 @@ def known_host(
     :param path: the path of the file; the default is for all users of the host
     :param authority: true: the key belongs to an authority, and clients trust the servers whose keys it signed. Then
         `name` can be a pattern, such as ``*.example.org``, or several with commas
+    :param allow_override: accept that a line with ``@revoked`` makes clients refuse the key
     :param absent: the file must not contain a key of this server and this type
 
     In YAML::
@@ -74,6 +79,18 @@ def wanted(node: HostNode) -> HostNode:
     key_type, key = attrs["key"].split()[:2]
     match = r"^\s*%s\s+%s\s" % (r"\s+".join(map(re.escape, server(attrs).split())), re.escape(key_type))
     return entries.entry(node, attrs["path"], f"{server(attrs)} {key_type} {key}", match, mode="0644")
+
+
+@known_host.effect
+def revoked(node: HostNode, world: World) -> str:
+    """Return the line because of which clients refuse the key; "" if there is none."""
+    key = node.attrs["key"].split()[:2]
+    for place in () if node.attrs.get("absent") else sources.places(world, node.attrs["path"]):
+        words = place.text.split()
+        names = node.attrs["name"].split(",")
+        if words[:1] == ["@revoked"] and words[2:4] == key and any(ssh_files.listed(name, words[1]) for name in names):
+            return f"ssh refuses the key: {place}"
+    return ""
 
 
 entries.register(known_host, lambda node, world: wanted(node))

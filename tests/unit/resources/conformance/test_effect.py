@@ -42,7 +42,6 @@ ALONE = {
     **dict.fromkeys(("cron", "quadlet", "logrotate"), "another file of its kind adds to it"),
     "ca_certificate": "certificates add up",
     "dnf_repository": "dnf refuses two repositories of one id",
-    "known_host": "ssh accepts any of the keys",
     "pacman_repository": "the order is that of the main file, in which the node edits its line",
     "pam": "the node edits the stack itself",
     "ssh_key": "the node is about the file itself",
