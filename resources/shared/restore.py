@@ -343,10 +343,14 @@ def made_entry(attrs: records.Attrs, memory: snapshot.TreeMemory, name: str) -> 
 
 
 def back_up(restoring: Restore, memory: snapshot.BackedUp, suffix: str | None) -> None:
-    """Restore what was at the path of the node's backup."""
-    kept = memory.get("backup")
+    """Restore what was at the path of the node's backup. A backup that others have changed stays."""
+    kept, copy = memory.get("backup"), memory.get("copy")
     if suffix and kept is not None and kept["suffix"] == suffix:
-        restoring.back(memory["path"] + suffix, kept["was"], ("file",))
+        now = restoring.world.stat(memory["path"] + suffix)
+        if copy and now is not None and now.identity is not None and [*now.identity[1:], now.size] != copy:
+            restoring.left.append(f"others have changed the backup copy {memory['path'] + suffix}: it stays")
+        else:
+            restoring.back(memory["path"] + suffix, kept["was"], ("file",))
     elif suffix and restoring.world.stat(memory["path"] + suffix) is not None:
         restoring.left.append(f"the backup copy {memory['path'] + suffix} stays")
 

@@ -44,10 +44,14 @@ if TYPE_CHECKING:
     M = TypeVar("M", bound=Memory)
 
     class BackedUp(Memory):
-        """The memory of a node that may keep a backup of its file."""
+        """The memory of a node that may keep a backup of its file.
+
+        :ivar copy: inode, modification time (ns) and size of the backup after the last apply that changed the node
+        """
 
         path: str
         backup: NotRequired[Backup]
+        copy: NotRequired[list[int] | None]
 
     class TreeMemory(Memory):
         """A directory and its entries.

@@ -128,14 +128,19 @@ class Recording:
         before = self.recorded.resources.get(node.provides)
         memory = self._new_snapshots.get(node.provides, before.memory if before is not None else None)
         node_type = REGISTRY.get(node.type)
-        if memory is None or node_type is None or "learn" not in node_type.methods:
+        if memory is None or node_type is None:
             return None
+        more: JsonMap = {}
         try:
-            known = with_content(memory, self.before)
-            more = node_type.run_learn(node, known, RealMachine(self.facets), said)
+            if memory.get("backup") and node.attrs.get("backup"):
+                copy = RealMachine(self.facets).stat(memory["path"] + node.attrs["backup"])
+                more["copy"] = [*copy.identity[1:], copy.size] if copy is not None else None
+            if "learn" in node_type.methods:
+                known = with_content(memory, self.before)
+                more.update(node_type.run_learn(node, known, RealMachine(self.facets), said))
         except Exception:  # the undo then reads what it still can
             return None
-        return dict(memory, **encode_value(more, -1))
+        return dict(memory, **encode_value(more, -1)) if more else None
 
 
 def present(node: HostNode, lineage: str, facets: Optional[Facets] = None) -> str:

@@ -374,3 +374,22 @@ def test_another_playbook_does_not_show_a_secret_in_a_file(site: Site, light_hos
     ran = site("apply", "other.py", "--yes", "--diff", "-v", "--json-into", "r.json")
     assert CANARIES["TOKEN"] in light_host.read(f"{place}/file")
     assert "canary" not in ran.out + ran.err + (site.base / "r.json").read_text()
+
+
+@pytest.mark.parametrize("other", ["", "mine\n"])
+def test_a_backup_that_others_changed_stays(site: Site, light_host: Host, place: str, other: str) -> None:
+    light_host.write(f"{place}/a", "old\n")
+    light_host.write(f"{place}/b", "old\n")
+    for text in ("one", "two"):  # the second apply makes the copy anew
+        site.play(
+            f"file('{place}/a', content='{text}\\n', backup='.old')",
+            f"line_in_file('{place}/b', line='{text}', backup='.old')",
+        )
+        site("apply", "site.py", "--yes")
+    for name in ("a.old", "b.old") if other else ():
+        light_host.write(f"{place}/{name}", other)
+    said = site("destroy", "site.py", "--yes").out
+    assert light_host.read(f"{place}/a") == "old\n"
+    for name in ("a.old", "b.old"):
+        assert (f"others have changed the backup copy {place}/{name}: it stays" in said) is bool(other)
+        assert light_host.path(f"{place}/{name}").exists() is bool(other)
