@@ -130,7 +130,7 @@ class Recording:
         node_type = REGISTRY.get(node.type)
         if memory is None or node_type is None:
             return None
-        more: JsonMap = {}
+        more: Dict[str, Any] = {}
         try:
             if memory.get("backup") and node.attrs.get("backup"):
                 copy = RealMachine(self.facets).stat(memory["path"] + node.attrs["backup"])
