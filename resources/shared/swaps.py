@@ -112,12 +112,13 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     if _wants_file(attrs, path, stat):
         paths.require_parent(world, path, node, nodes)
         made = [make_file(path, megabytes(attrs["size"])), make_swap(path)]
-        return [*stopped, *made, *lines, use(path, attrs.get("priority"))]
+        # First the kernel: a swap space that it refuses does not get into fstab.
+        return [*stopped, *made, use(path, attrs.get("priority")), *lines]
     if used is None:
         formatted = [] if swap else [make_swap(path)]
-        return [*formatted, *lines, use(path, attrs.get("priority"))]
+        return [*formatted, use(path, attrs.get("priority")), *lines]
     if attrs.get("priority") is not None and used.get("priority") != attrs["priority"]:
-        return [*lines, stop(path), use(path, attrs["priority"])]
+        return [stop(path), use(path, attrs["priority"]), *lines]
     return lines
 
 
