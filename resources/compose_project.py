@@ -40,6 +40,9 @@ def compose_project(
     which other users of the host can read: write secrets into a file with mode 0600, and name it in the service's
     ``env_file``. If a secret of the playbook would be such an argument, the node fails and changes nothing.
 
+    The node fails if other users than root can change the files of the project, because they would have the rights of
+    root.
+
     Containers of the project that others created are an error without `replace`, and the undo leaves them alone. With
     docker, these are containers of a project of this name in another directory.
 

@@ -15,7 +15,7 @@ from statecfg.remote.graph.model import SECRETS, Action, ActionSpec, CheckError,
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.machine.world import Machine, Probe, World
-from statecfg.resources.shared import compose_services, engines, paths, records
+from statecfg.resources.shared import compose_services, engines, paths, places, records
 from statecfg.resources.shared.compose_services import LABEL, SERVICES, key
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def defined(attrs: records.Attrs, world: World) -> dict[str, str]:
         if world.is_known(path) and world.stat(path) is None:
             raise CheckError(f"{path} does not exist; require the node that creates it")
     argv = words(attrs)
+    places.require_root(world, _obeyed(argv), " ".join(argv[: 1 + (argv[0] == "docker")]))
     found = _definitions(argv, world.probe(_question(argv), inputs=(SERVICES, _inputs(attrs))))
     for service in (*(attrs.get("services") or ()), *(attrs.get("jobs") or ())):
         if service not in found:
@@ -148,6 +149,12 @@ def _shape(attrs: records.Attrs, world: World) -> tuple[dict[str, int], set[str]
             f"`{' '.join(argv)} config --format json` does not print the services of the project"
         ) from None
     return numbers, jobs
+
+
+def _obeyed(argv: Sequence[str]) -> list[str]:
+    """Return the files that the program reads: they can give containers every right on the host."""
+    found = [argv[at + 1] for at, option in enumerate(argv[:-1]) if option in ("--file", "--env-file")]
+    return [*found, posixpath.join(posixpath.dirname(found[-1]), ".env")]
 
 
 def _inputs(attrs: records.Attrs) -> list[str]:
@@ -186,9 +193,10 @@ def up(
 
     def perform() -> Result | None:
         """Run podman-compose, with a label that tells what the containers were made of."""
-        if not podman:
-            return None
         try:
+            places.require_root(machine, _obeyed(argv), argv[0])
+            if not podman:
+                return None
             found = _definitions(argv, machine.probe(_question(argv)))
         except CheckError as problem:
             return error(str(problem))

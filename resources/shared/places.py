@@ -126,6 +126,22 @@ def runner(
     return user
 
 
+def require_root(world: World, inspected: Iterable[str], program: str) -> None:
+    """Check that only root can change what is at some paths, if this process has root's rights.
+
+    :param program: what would do what is written there
+    :raises CheckError: if others can
+    """
+    if os.geteuid() != 0:
+        return
+    changers = Changers(world, inspected)
+    others = {name: where for name, where in changers.users.items() if name != "root"}
+    others.update(changers.shared)
+    for who, where in others.items():
+        text = f"{who} can change {where}, and root must not run {program} on what others can change"
+        raise CheckError(f"{text}; give it to root, with a mode such as 0755 or 0644")
+
+
 def _check_owner(world: World, path: str | None, user: str, where: str) -> None:
     stat = world.apparent(path) if path is not None else None
     if stat is not None and stat.owner != user:

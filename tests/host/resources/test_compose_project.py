@@ -144,3 +144,12 @@ def test_an_image_whose_name_has_moved_and_a_job(site: Site) -> None:
         assert inspect(site.host, "shop_web_1")["Image"] != before
     finally:
         site.host.run(["podman", "tag", before, "localhost/shop:1"])
+
+
+@pytest.mark.parametrize("path", ["", "/compose.yaml", "/.env"])
+def test_root_obeys_no_files_of_other_users(site: Site, path: str) -> None:
+    """Whoever writes these files has the rights of root: containers can mount the whole host."""
+    site.host.run(["chown", "nobody", f"/srv/shop{path}"])
+    (found,) = nodes(site.report("apply", project(), code=1)).values()
+    site.host.run(["chown", "root", f"/srv/shop{path}"])
+    assert f"nobody can change /srv/shop{path}, and root must not run podman-compose" in found["reason"]
