@@ -125,9 +125,10 @@ def _thing_stays(step: Step) -> bool:
 
 def _only_inside(step: Step) -> bool:
     """Tell whether a node only removes paths inside one of its own paths, which stays, as a purge does."""
-    paths = [
-        value.rstrip("/") + "/" for value in step.node.attrs.values() if isinstance(value, str) and value[:1] == "/"
-    ]
+    attrs = step.node.attrs
+    if attrs.get("purge") and not attrs.get("absent"):  # its own path may lead through a link
+        return all(change["after"] is None for change in step.changes)
+    paths = [value.rstrip("/") + "/" for value in attrs.values() if isinstance(value, str) and value[:1] == "/"]
     return all(
         change["after"] is None and any(change["object"].startswith(path) for path in paths) for change in step.changes
     )

@@ -158,6 +158,14 @@ def test_a_record_moves_without_a_change_of_the_host(site: Site, light_host: Hos
     assert light_host.read(f"{place}/x") == "first"
 
 
+def test_a_purge_through_a_link_changes_its_directory(site: Site, light_host: Host, place: str) -> None:
+    light_host.write(f"{place}/d/stray", "")
+    light_host.run(["ln", "-sfn", "d", f"{place}/l"])
+    yaml(site, "site.yml", f"directory: {place}/l, follow: true, purge: true")
+    assert "0 to add, 1 to change, 0 to destroy" in site("plan", "site.yml").out
+    assert "0 added, 1 changed, 0 destroyed" in site("apply", "site.yml", "--yes").out
+
+
 def test_purge_with_take_over_removes_what_another_playbook_manages(site: Site, light_host: Host, place: str) -> None:
     applied(site, "app.yml", f"file: {place}/job, content: j")
     yaml(site, "base.yml", f"directory: {place}, purge: true, take_over: true")
