@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from statecfg import Attrs, LocalPath, Name, NodeOptions, NoNul, UserName, node_type
-from statecfg.resources.shared import drop_in_texts, file_sources, files, quadlet_rules, quadlets, unit_managers
+from statecfg.resources.shared import (
+    drop_in_texts,
+    file_sources,
+    files,
+    quadlet_rules,
+    quadlet_sources,
+    quadlets,
+    unit_managers,
+)
 
 
 @node_type
@@ -18,6 +26,7 @@ def quadlet(
     template: LocalPath | None = None,
     vars: dict[str, Any] | None = None,
     user: UserName | None = None,
+    allow_override: bool = False,
     absent: bool = False,
     **options: Unpack[NodeOptions],
 ) -> None:
@@ -28,6 +37,9 @@ def quadlet(
     ``data-volume``; the setting ``ServiceName`` of podman 5 gives it another name. Its section ``Install`` starts it at
     boot. The host needs podman 4.4 or later. Every user of the host can read the file, so it must not contain secrets:
     put them into podman's own secrets, or into a `file` that ``EnvironmentFile`` names.
+
+    If another file wins, such as one of the same name in /run/containers/systemd or a drop-in, the node fails and names
+    it, already in the plan. For the quadlets of a user, statecfg does not look for such files.
 
     Undo: statecfg restores the file that existed before, or removes the node's file, and makes systemd read it.
     Volumes and images stay.
@@ -40,6 +52,7 @@ def quadlet(
     :param vars: additional variables for the template; they override the variables of the host
     :param user: the quadlet of this user: the file is in ``~/.config/containers/systemd``, and the user's own systemd
         runs the unit. Containers without root need the user's subordinate UIDs, and a user who lingers
+    :param allow_override: accept that other files of the quadlet win
     :param absent: the file must not exist; the unit must not run then
 
     In YAML::
@@ -89,4 +102,5 @@ def to_wire(node: Any, context: Any) -> Any:
 quadlet.validate(quadlet_rules.check)
 quadlet.blobs(files.blobs)
 quadlet.reads_as_code("content")
+quadlet.effect(quadlet_sources.effect)
 quadlet.implemented_by(quadlets)

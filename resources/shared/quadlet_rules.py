@@ -28,7 +28,7 @@ def check(attrs: Mapping[str, Any]) -> None:
 
     :raises ValueError: if they contradict each other, or podman would make no unit of the file
     """
-    paths.refuse_with_absent(attrs, ("name", "user", "absent"))
+    paths.refuse_with_absent(attrs, ("name", "user", "allow_override", "absent"))
     stem, _, suffix = attrs["name"].rpartition(".")
     if suffix not in quadlets.UNITS or not re.fullmatch(r"[A-Za-z0-9:_.-]+@?", stem) or len(attrs["name"]) > 240:
         help = f"its suffix is one of {', '.join(quadlets.UNITS)}, such as shop.container"

@@ -39,13 +39,14 @@ ALONE = {
     **dict.fromkeys(
         ("ansible_module", "command", "http_request", "reboot", "wait_for"), "the node runs something, or waits"
     ),
-    **dict.fromkeys(("cron", "quadlet", "logrotate"), "another file of its kind adds to it"),
+    "cron": "another file of its kind adds to it",
+    "logrotate": "logrotate refuses two rules for a log file, and the node fails in its check",
     "ca_certificate": "certificates add up",
-    "dnf_repository": "dnf refuses two repositories of one id",
+    "dnf_repository": "the node fails if dnf reads another definition of its id first",
     "pacman_repository": "the order is that of the main file, in which the node edits its line",
     "pam": "the node edits the stack itself",
     "ssh_key": "the node is about the file itself",
-    "zypper_repository": "zypper refuses two repositories of one alias",
+    "zypper_repository": "the node fails if another file defines its alias differently",
 }  # fmt: skip
 
 
