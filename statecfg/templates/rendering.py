@@ -327,9 +327,11 @@ def _explain(error: Exception, location: SourceLocation, block: bool, variables:
         return problem("SC0301", detail, "put it in the playbook's directory or in templates/", *locations)
     if isinstance(error, RecursionError):
         files = _chain(error.__traceback__)
+        began = next(((name, line) for name, line in _steps(error.__traceback__) if name is not None), None)
+        locations = [*([SourceLocation(*began)] if began else []), locations[-1]]
         if len(files) > 1:
-            return problem("SC0317", " → ".join(files), "remove one of these includes", *locations[-1:])
-        return problem("SC0323", "a macro calls itself too deeply", "end the recursion", *locations[-1:])
+            return problem("SC0317", " → ".join(files), "remove one of these includes", *locations)
+        return problem("SC0323", "a macro calls itself too deeply", "end the recursion", *locations)
     detail = f"{type(error).__name__}: {mask_secrets(str(error))}"
     return problem("SC0322", detail, "check the values that the template uses", *locations)
 

@@ -139,6 +139,14 @@ def test_render_file_refuses_a_cycle_of_includes(tmp_path):
     found = problem_of(templates.render_file, tmp_path / "a.j2", {}, HERE)
     assert found.code == "SC0317"
     assert "a.j2 → b.j2 → a.j2" in found.detail
+    assert [str(place) for place in found.locations] == [f"{tmp_path}/a.j2:1", str(HERE)]
+
+
+def test_a_recursion_names_the_line_that_begins_it(tmp_path):
+    (tmp_path / "a.j2").write_text("{% macro m(n) %}\n{{ m(n + 1) }}\n{% endmacro %}\n{{ m(0) }}\n")
+    found = problem_of(templates.render_file, tmp_path / "a.j2", {}, HERE)
+    assert found.code == "SC0323"
+    assert [str(place) for place in found.locations] == [f"{tmp_path}/a.j2:4", str(HERE)]
 
 
 def test_render_file_refuses_a_file_that_is_not_utf8(tmp_path):
