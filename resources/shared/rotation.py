@@ -49,7 +49,10 @@ def _refuse_second(world: World, path: str, text: str) -> None:
     if any(line.text.strip() == "ignoreduplicates" for line in lines):
         return
     mine = {log for _, log in _logs(lines)}
-    names = [name for name in sources.names(world, DIRECTORY) if not name.endswith(IGNORED)]
+    try:
+        names = [name for name in sources.names(world, DIRECTORY) if not name.endswith(IGNORED)]
+    except Unknown:  # a package of the run may bring files: the node's turn shows them
+        return
     for other in [READER[-1], *(f"{DIRECTORY}/{name}" for name in names)]:
         if other == path:
             continue
