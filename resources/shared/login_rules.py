@@ -49,7 +49,7 @@ class LoginRules:
             "python": _way(world, PYTHON),
             "sshd": _way(world, ssh_files.PROGRAM),
             "mounts": [f"mount {path}" for path in (*above, posixpath.join(home, ".ssh"))],
-            "server": [*units, *(f"packages {name}" for name in PACKAGES)],
+            "server": [*units, *(f"packages {name}" for name in PACKAGES if self.sudo or name != "sudo")],
             "files": (*PAM, *UNJUDGED),
             "starts": (*STARTS, *(posixpath.join(home, name) for name in OWN_STARTS)),
         }

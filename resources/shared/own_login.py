@@ -137,9 +137,10 @@ class OwnLogin:
             if problem:
                 yield kind, problem
         if "server" in touched:
+            server = self.rules.places(world, "/")["server"]
             effects = [f"{facet} {key}" for step in _acting(plan) for facet, key in step.touches.effects]
             try:
-                problem = login_rules.server_problem(world, effects)
+                problem = login_rules.server_problem(world, [each for each in effects if each in server])
             except (Unknown, CheckError, OSError):
                 problem = ""
             if problem:
