@@ -23,7 +23,8 @@ ROOT = Path(__file__).parent.parent.parent.parent
 BLOCK = re.compile(r"^```(yaml|toml)\n(.*?)^```", re.S | re.M)
 SCHEMA_NAMES = tuple(files.SCHEMAS)
 CHECKED: dict[str, Any] = {}  # the definitions that are valid
-OTHERWISE = ("notify: restart", "json_keys:", "git_setting:")  # a mistake, and node types that the page defines
+# A mistake, and node types that the page defines.
+OTHERWISE = ("notify: restart", "json_keys:", "git_setting:", "git_words:")
 
 
 @functools.cache
