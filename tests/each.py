@@ -17,7 +17,7 @@ import pytest
 from statecfg.graph import outputs
 from statecfg.problems import tokens
 
-SEPARATE = ((tokens, "_SECRETS"), (tokens, "_NAMES"), (outputs, "_OUTPUTS"), (outputs, "_BY_REFERENCE"))
+SEPARATE = ((tokens, "_SECRETS"), (outputs, "_OUTPUTS"), (outputs, "_BY_REFERENCE"))
 PARAM = type(pytest.param())
 SHOWN = 300  # characters of a case without a name
 

@@ -126,7 +126,7 @@ class Secret(Opaque):
         return self.__reveal()
 
     def __repr__(self) -> str:
-        return tokens.mask(self.name)
+        return tokens.shown(self.name)
 
     def __str__(self) -> str:
         return self.token

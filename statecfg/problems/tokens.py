@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from statecfg.remote.graph.errors import StatecfgError
-from statecfg.remote.graph.masks import BEGIN
 from statecfg.remote.graph.masks import mask as mask
 
 DIGITS = [chr(0xDA00 + number) for number in range(256)]  # high surrogates; surrogateescape uses low ones only
@@ -27,13 +26,15 @@ _LETTERS = r"q\W{0,12}x\W{0,12}z\W{0,12}j\W{0,12}v\W{0,12}k\W{0,12}w\W{0,12}q\W{
 # A damaged token: surrogates, their escapes, or only the letters if a codec dropped or replaced the rest.
 _REST = re.compile(rf"(?:[\ud900-\udaff][{_BREAKS}\\]*)+|(?:{_ESCAPED}(?:\\*[{_BREAKS}])?)+|(?i:{_LETTERS})")
 SURROGATE = re.compile(rb"\xed[\xa4-\xab][\x80-\xbf]")  # as `surrogatepass` encodes one
-# The traces that a token or a mask leaves in bytes.
+# The invisible end of what `repr` of a secret returns: it tells it from text that looks like a mask.
+SHOWN = "\u034f"
+_SHOWN = re.compile(rf"({mask('[^<>]*')})(?:{SHOWN}|\\u034f)")  # as it is, or as ASCII
+# The traces that a token or a shown secret leaves in bytes.
 IN_BYTES = re.compile(
     rb"(?:\xed[\xa4-\xab][\x80-\xbf].?){3}|%b|\\[uU](?:0000)?[dD][9aA]|&#5\d{4};|%b"
-    % (BEGIN.encode("ascii"), _LETTERS.encode("ascii")),
+    % (SHOWN.encode(), _LETTERS.encode("ascii")),
     re.DOTALL | re.IGNORECASE,
 )
-_MASK = re.compile(mask("([A-Za-z_][A-Za-z0-9_.-]*)"))
 
 
 class SecretValue(Protocol):
@@ -67,7 +68,6 @@ ENCODINGS: tuple[Callable[[str], str], ...] = (
     _in_html,
 )
 _SECRETS: dict[str, SecretValue] = {}
-_NAMES: set[str] = set()
 
 
 class SecretError(StatecfgError, ValueError):
@@ -91,9 +91,8 @@ def new_token() -> str:
 
 
 def register(secret: SecretValue) -> None:
-    """Register a secret with its token and name, until the process ends."""
+    """Register a secret with its token, until the process ends."""
     _SECRETS[secret.token] = secret
-    _NAMES.add(secret.label)
 
 
 def in_use() -> bool:
@@ -111,7 +110,7 @@ def split(text: str) -> list[str | tuple[SecretValue, Callable[[str], str] | Non
 
     :returns: pieces of text and, for each token, its secret and the encoding that was applied to it (None for none);
         None if the text contains no token
-    :raises SecretError: the text contains a damaged token, or the mask of a secret
+    :raises SecretError: the text contains a damaged token, or what `repr` of a secret returns
     """
     if not _SECRETS or not _suspect(text):
         return None
@@ -123,8 +122,8 @@ def split(text: str) -> list[str | tuple[SecretValue, Callable[[str], str] | Non
 
 
 def _suspect(text: str) -> bool:
-    """Return whether a string may contain a token, part of one, or a mask. This is a quick test for the many others."""
-    if not text.isascii() or "\\" in text or "&#" in text or BEGIN in text:
+    """Return whether a string may hold a token, a part of one, or a shown secret. A quick test for the many others."""
+    if not text.isascii() or "\\" in text or "&#" in text:
         return True
     return ("z" in text or "Z" in text) and ("j" in text or "J" in text) and _REST.search(text) is not None
 
@@ -154,10 +153,10 @@ def _encoded(text: str) -> Iterator[str | tuple[SecretValue, Callable[[str], str
 
 
 def _refuse_rest(text: str) -> None:
-    shown = next((match for match in _MASK.finditer(text) if match[1] in _NAMES), None)
+    shown = _SHOWN.search(text)
     if shown is not None:
         raise SecretError(
-            f"the text contains {shown[0]}, which is only the secret's mask in messages",
+            f"the text contains {shown[1]}, which is only the secret's mask in messages",
             "repr(), !r and %r return the mask; use {…} or %s, or pass the secret itself",
         )
     rest = _REST.search(text)
@@ -181,9 +180,15 @@ def _named_secrets(text: str) -> str:
     return f"the secret {names[0]}" if len(names) == 1 else f"a secret (one of {', '.join(names[:5])})"
 
 
+def shown(label: str) -> str:
+    """Return what `repr` of a secret returns. A text that contains it is refused."""
+    return mask(label) + SHOWN
+
+
 def masked(text: str) -> str:
     """Return a string with a mask in place of each token and each damaged token."""
     if not _SECRETS or not _suspect(text):
         return text
+    text = text.replace(SHOWN, "")
     pieces = [piece if isinstance(piece, str) else mask(piece[0].label) for piece in _pieces(text)]
     return _REST.sub(mask("…"), "".join(pieces))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from statecfg.graph.opaque import Secret
 from statecfg.problems import tokens
 from tests.each import check_each, each
 
@@ -73,7 +74,7 @@ def test_cases_share_no_directory_no_variable_and_no_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     assert tmp_path.name == f"case-{number}" and not list(tmp_path.iterdir())
-    assert "STATECFG_TEST_CASE" not in os.environ and "a secret of a case" not in tokens._NAMES
+    assert "STATECFG_TEST_CASE" not in os.environ and "a secret of a case" not in tokens._SECRETS
     (tmp_path / "file").touch()
     monkeypatch.setenv("STATECFG_TEST_CASE", str(number))
-    tokens._NAMES.add("a secret of a case")
+    tokens._SECRETS["a secret of a case"] = Secret("case", "value of a case")

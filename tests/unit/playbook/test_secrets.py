@@ -15,7 +15,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from statecfg.playbook import secrets
-from statecfg.problems import InvalidInput
+from statecfg.problems import InvalidInput, tokens
 from statecfg.problems.positions import SourceLocation
 from statecfg.remote.machine.redact import Redactor
 from tests.each import each
@@ -126,7 +126,7 @@ def test_secret_is_never_shown_in_text_logs_or_tracebacks(hidden, caplog):
     except ValueError as error:
         shown += traceback.TracebackException.from_exception(error, capture_locals=True).format()
     assert all("canary" not in text for text in shown)
-    assert shown[:2] == ["<secret db>", "'<secret db>x'"]
+    assert shown[:2] == [tokens.shown("db"), f"'{tokens.shown('db')}x'"]
     assert caplog.messages == ["value <secret db> <secret db>"]
 
 

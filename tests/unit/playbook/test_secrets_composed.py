@@ -97,9 +97,15 @@ def test_text_composed_with_a_secret_arrives(token: Secret, compose: Callable[[S
     assert sent(compose(token)) == arrives.encode()
 
 
+def test_text_that_looks_like_a_mask_is_text(token: Secret) -> None:
+    assert sent(f"replace <secret {token.name}> by hand") == f"replace <secret {token.name}> by hand".encode()
+
+
 REFUSED: list[Callable[[Secret], Any]] = [
     lambda t: f"{t!r}",
     lambda t: "%r" % t,
+    lambda t: ascii(t),
+    lambda t: json.dumps(f"{t!r}"),
     lambda t: "{!r}".format(t),
     lambda t: str([t]),
     lambda t: str({"a": t}),

@@ -20,6 +20,7 @@ from statecfg.playbook import ansible_vault, project, secret_keys, secret_progra
 from statecfg.playbook.secret_keys import Keys, Opened, Ring, SecretFailure
 from statecfg.problems import InvalidInput, collecting
 from statecfg.problems.positions import SourceLocation
+from statecfg.problems.tokens import shown
 from tests.each import each
 
 RECORDED = yaml.safe_load((Path(__file__).parent / "ansible_vault.yml").read_text())
@@ -88,7 +89,7 @@ def test_secret_is_asked_for_once_and_only_when_needed(place: Path, asked: list[
         third = declared(place, tag="!vault", text=VALUE["text"])
         other = declared(place, vault="prod.txt")
     text = templates.evaluate("password = {{ it }}", {"it": first}, SourceLocation("x", 1))  # needs no value yet
-    assert asked == [] and repr(first) == "<secret db.password>" and mask_secrets("vault-secret-1") == "vault-secret-1"
+    assert asked == [] and repr(first) == shown("db.password") and mask_secrets("vault-secret-1") == "vault-secret-1"
     assert (first.reveal(), second.reveal(), third.reveal()) == ("vault-secret-1", "0123", VALUE["plain"])
     assert asked == ["vault password"]
     assert (other.name, other.reveal()) == ("prod", "line one\nline two")
@@ -324,10 +325,10 @@ def test_inventory_takes_values_of_ansible_vault(place: Path) -> None:
     text = "".join(f"          {line}\n" for line in VALUE["text"].splitlines())
     (place / "inventory.yml").write_text(f"hosts:\n  web1:\n    vars:\n      token: !vault |\n{text}")
     owner = project.find(place)
-    assert repr(dialects.inventory(owner).hosts["web1"].vars["token"]) == "<secret token>"
+    assert repr(dialects.inventory(owner).hosts["web1"].vars["token"]) == shown("token")
     with secret_keys.opening(keys(place, "right")):
         token = dialects.inventory(owner, secrets=True).hosts["web1"].vars["token"]
-    assert (repr(token), token.reveal()) == ("<secret token>", VALUE["plain"])
+    assert (repr(token), token.reveal()) == (shown("token"), VALUE["plain"])
 
 
 def test_settings_name_the_keys(tmp_path: Path) -> None:

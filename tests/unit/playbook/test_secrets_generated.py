@@ -20,7 +20,7 @@ from statecfg.playbook.definition import for_undoing
 from statecfg.playbook.plays import HostContext, Vars
 from statecfg.problems import InvalidInput, collecting
 from statecfg.problems.positions import SourceLocation
-from statecfg.problems.tokens import SecretError
+from statecfg.problems.tokens import SecretError, shown
 from tests.each import each
 
 HERE = SourceLocation("x.yml", 3, 5)
@@ -130,7 +130,7 @@ def test_python_cannot_compute_with_a_value() -> None:
     ):  # fmt: skip
         with pytest.raises(SecretError, match="exists only on the host that generates it"):
             function()
-    assert db == db and db == password() and db != password("other") and repr(db) == "<secret db>"
+    assert db == db and db == password() and db != password("other") and repr(db) == shown("db")
     assert db != secrets.Secret("db", "another") and len({db, password()}) == 1
 
 
