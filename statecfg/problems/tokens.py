@@ -181,7 +181,7 @@ def _named_secrets(text: str) -> str:
 
 
 def shown(label: str) -> str:
-    """Return what `repr` of a secret returns. A text that contains it is refused."""
+    """Return what `repr` of a secret returns. A string that contains it is refused."""
     return mask(label) + SHOWN
 
 
