@@ -23,13 +23,14 @@ _RULES = (
     "acpi/", "aliases", "apparmor.d/", "apt/apt.conf", "audit/", "binfmt.d/", "containers/systemd/", "csh", "dbus-1/",
     "doas.conf", "dpkg/", "environment.d/", "fail2ban/", "hosts.allow", "hosts.deny", "incron", "inetd.conf", "init",
     "iptables/", "ld.so", "logrotate", "modprobe.d/", "monit", "network/", "nftables", "pam", "polkit-1/",
-    "postgresql/", "rsyslog", "security/", "ssh/", "sudo", "supervisor", "sysusers.d/", "systemd/", "tmpfiles.d/",
-    "udev/", "xdg/", "xinetd",
+    "postgresql/", "rsyslog", "security/", "ssh/authorized", "ssh/ssh_config", "ssh/sshd_config", "ssh/sshrc", "sudo",
+    "supervisor", "sysusers.d/", "systemd/", "tmpfiles.d/", "udev/", "xdg/", "xinetd",
 )  # fmt: skip
 _SYSTEM = re.compile(
     r"(?:/usr|/usr/local)?/(?:lib|share)/(?:containers/systemd|dbus-1|initramfs-tools|modprobe\.d|polkit-1|systemd|"
     r"sysusers\.d|tmpfiles\.d|udev)/|/run/(?:containers/systemd|systemd|sysusers\.d|tmpfiles\.d|udev)/|"
-    r".*/\.(?:git|ssh|config/(?:autostart|containers|environment\.d|fish|git|systemd))/|.*/hooks/"
+    r".*/\.(?:git|config/(?:autostart|containers|environment\.d|fish|git|systemd))/|.*\.git/hooks/|"
+    r".*/\.ssh/(?:config|environment|rc$)"
 )
 _SHELL_NAME = re.compile(
     r"\.(?:ba|k|z)sh(?:rc|env)|\.bash_\w+|\.z(?:profile|login|logout)|\.(?:login|logout|profile|xinitrc|xprofile|xsession)|"

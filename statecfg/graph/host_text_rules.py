@@ -64,6 +64,8 @@ def _problem(node_type: str, name: str, value: Any, attrs: Mapping[str, Any]) ->
     if name in _COMMAND_LINES and isinstance(value, HostText) and value.whole and value:
         return f"{show(value)} in `{name}` as the program"
     how = _language(node_type, name, attrs)
+    if name == "value" and isinstance(value, str) and "key" in attrs:
+        value = "=" + value  # it is no program, as at the beginning of a script
     text = _harmful(value, how) if how != DATA else ""
     return f"{show(text)} in `{name}`, which a program runs or reads as rules" if text else ""
 

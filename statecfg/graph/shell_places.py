@@ -8,9 +8,10 @@ import re
 _RUNS = re.compile(
     r"(?:^|[\s;&|(`])(?:!|\.|\{|command|do|doas|elif|else|env|eval|exec|if|let|nice|nohup|setsid|source|sudo|then|time|"
     r"timeout\s+\S+|trap|until|while|xargs|[\w./-]*sh\d*(?:\s+-\w+)*\s+-\w*c|su\b[^;&|\n]*\s-\w*c|"
-    r"ssh\b[^;&|\n]*)\s+$"
+    r"ssh(?![\w-])[^;&|\n]*|\[\[[^;&|\n]*\s-(?:eq|ne|[gl][et]))\s+$"
 )
-_HERE = re.compile(r"<<-?\s*(['\"\\]?)([\w.-]+)")
+_INDEX = re.compile(r"\[[^\]\s]*$")
+_HERE = re.compile(r"<<-?\s*(?:(['\"])([\w.-]+)\1|\\?([\w.-]+))")
 _COMMAND_ENDS = ";&|\n("
 
 
@@ -33,9 +34,16 @@ def refused(before: str, word: str) -> bool:
             stack.pop() if state == '"' else stack.append('"')
         elif letter == "`":
             stack.pop() if state == "`" else stack.append("`")
-        elif before.startswith("((", at):
-            return True  # in arithmetic, bash runs what is in the index of a variable
-        elif before.startswith("$(", at) and not before.startswith("$((", at):
+        elif before.startswith("$((", at) or (state != '"' and before.startswith("((", at)):
+            stack.append("((")
+            at += 1 + (letter == "$")
+        elif state in ("((", "+") and letter in "()":
+            if letter == "(":
+                stack.append("+")
+            elif state == "+" or before.startswith("))", at):
+                stack.pop()
+                at += state == "(("
+        elif before.startswith("$(", at):
             stack.append("(")
             at, start = at + 1, at + 2
         elif before.startswith("${", at):
@@ -44,10 +52,13 @@ def refused(before: str, word: str) -> bool:
         elif letter == "}" and state == "{":
             stack.pop()
         elif state != '"':
-            if letter == "'":
+            if letter == "'" and (state != "{" or stack[-2] != '"'):
                 stack.append("'")
-            elif letter == ")" and state == "(":
+            elif letter == ")" and state in ("(", "=("):
                 stack.pop()
+            elif before.startswith("=(", at):  # an array
+                stack.append("=(")
+                at += 1
             elif letter == "#" and (at == 0 or before[at - 1] in " \t\n;&|("):
                 end = before.find("\n", at)
                 if end < 0:
@@ -56,7 +67,7 @@ def refused(before: str, word: str) -> bool:
             elif (
                 before.startswith("<<", at) and not before.startswith("<<<", at) and (found := _HERE.match(before, at))
             ):
-                here.append(found[2])
+                here.append(found[2] or found[3])
                 at = found.end() - 1
             elif before.startswith("<<<", at):
                 at += 2
@@ -70,8 +81,11 @@ def refused(before: str, word: str) -> bool:
             if letter in _COMMAND_ENDS:
                 start = at + 1
         at += 1
-    if stack[-1] not in ("", "(") or "`" in stack or here:
+    # In arithmetic and in the index of an array, bash runs what is in the index of a variable.
+    if stack[-1] not in ("", "(", "=(") or {"`", "((", "+"} & {*stack} or here or _INDEX.search(before):
         return True
+    if stack[-1] == "=(":
+        return False
     command = before[start:]
     if not command.strip() or _RUNS.search(before):
         return True  # it would be the program

@@ -153,6 +153,11 @@ def test_text_of_a_host_is_refused_where_it_would_be_code(node, attrs):
         'echo "${A:-{}}"',
         "echo $(( {} ))",
         "echo $(( 1 + {}",
+        "(( (1 + 2) * 3 + {} ))",
+        "a[{}]=1",
+        "a=([{}]=1)",
+        "a=(b); {}",
+        "[[ 1 -eq {} ]]",
         "if {}; then true; fi",
     ],
 )
@@ -168,6 +173,12 @@ def test_quotes_protect_no_text_where_the_shell_runs_it(text):
         'echo "a $(printf %s {}) b"',
         "A={} exec true",
         "cat <<EOF\ntext\nEOF\necho {}\n",
+        "cat <<'EOF'\nit's \"x\nEOF\necho {}\n",
+        "a=({} b)",
+        "a=(\n  {}\n)",
+        "if (( (1 + 2) * 3 > 4 )); then echo $((1+2)); fi\necho {}",
+        'a="${1:-it\'s}"; echo {}',
+        "ssh-keygen -R {}",
         "echo 'it''s' \"a\" \\\" {}",
         "# why\ntest -n {} # a comment",
         "cat <<< {}",
@@ -214,6 +225,34 @@ def test_text_of_a_host_is_refused_in_parts_of_files_that_programs_run() -> None
     refused("block_in_file", "/root/.bashrc", block="echo " + name)
     refused("replace", "/etc/sudoers", pattern="x", replacement=name)
     refused("ini_key", "/etc/systemd/system/a.service", section="Service", key="ExecStart", value="/bin/echo " + name)
+
+
+@each(
+    "path",
+    [
+        "/etc/ssh/ssh_known_hosts",
+        "/etc/ssh/banner",
+        "/root/.ssh/known_hosts",
+        "/root/.ssh/id.pub",
+        "/srv/hooks/a.json",
+        "/etc/motd",
+        "/etc/machine-info",
+        "/etc/hosts",
+    ],
+)
+def test_files_of_data_may_contain_text_of_hosts(path):
+    resources.line_in_file(path, line="a " + told(EVIL))
+
+
+def test_the_key_of_a_known_host_may_come_from_a_host() -> None:
+    resources.known_host(
+        "web1", key=told("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f")
+    )
+
+
+def test_a_quoted_value_of_a_key_is_data() -> None:
+    resources.ini_key("/etc/default/app", key="NAME", value=shlex.quote(told(EVIL)))
+    refused("ini_key", "/etc/default/app", key="NAME", value=told(EVIL))
 
 
 def test_quotes_of_a_shell_protect_only_in_scripts_of_shells() -> None:
