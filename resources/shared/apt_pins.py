@@ -93,7 +93,7 @@ def _wins(world: World, other: PinRecord, mine: PinRecord, package: str) -> bool
         (*neither, f"Dir::Etc::preferences={mine.place.path}"),
         (*neither, "Dir::Etc::preferences=/dev/null"),
     ):
-        said = sources.answer(world, ["apt-cache", *options, "policy", package], [ETC], "Version table:")
+        said = sources.answer(world, ["apt-cache", *options, "policy", package], [ETC], "")  # apt may not know it yet
         if said is None:
             return False
         answers.append(dict(_VERSION.findall(said)))

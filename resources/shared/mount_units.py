@@ -52,4 +52,4 @@ def _same(line: unit_sources.UnitLine, wanted: Mapping[str, str]) -> bool:
     for prefix, folder in _LINKS.items():
         if line.name == "What" and text.startswith(prefix):
             text = f"/dev/disk/{folder}/{text[len(prefix) :]}"
-    return line.value == text or not line.value
+    return line.value in (text, "") or (line.name == "Type" and "auto" in (line.value, text))

@@ -47,6 +47,8 @@ _ADDING = frozenset((
     "PathChanged", "PathModified", "DirectoryNotEmpty",
 ))  # fmt: skip
 _ADDING_KINDS = ("Condition", "Assert", "Exec", "Listen", "BlockIO")
+# LXC and Incus adapt each service to an unprivileged container with it: what it switches off is not possible there.
+CONTAINER = "zzz-lxc-service.conf"
 _SAME = {"yes": "1", "true": "1", "on": "1", "no": "0", "false": "0", "off": "0"}
 
 
@@ -151,7 +153,8 @@ def read(world: World, unit: str, within: Sequence[str] = FOLDERS) -> list[str]:
     own = [found] if found and sources.target(world, found) != "/dev/null" else []
     drop_ins = [f"{folder}/{name}.d" for folder in within for name in _drop_in_names(unit)]
     kinds = [f"{folder}/{unit.rpartition('.')[2]}.d" for folder in within]
-    return [*own, *sources.in_directories(world, [*drop_ins, *kinds])]
+    found_drop_ins = sources.in_directories(world, [*drop_ins, *kinds])
+    return [*own, *(path for path in found_drop_ins if not path.endswith("/" + CONTAINER))]
 
 
 def _names(unit: str) -> list[str]:

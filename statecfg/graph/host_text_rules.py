@@ -65,7 +65,7 @@ def _problem(node_type: str, name: str, value: Any, attrs: Mapping[str, Any]) ->
         return f"{show(value)} in `{name}` as the program"
     how = _language(node_type, name, attrs)
     if name == "value" and isinstance(value, str) and "key" in attrs:
-        value = "=" + value  # it is no program, as at the beginning of a script
+        value = "=" + value  # it does not begin a script
     text = _harmful(value, how) if how != DATA else ""
     return f"{show(text)} in `{name}`, which a program runs or reads as rules" if text else ""
 
