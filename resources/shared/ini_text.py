@@ -33,7 +33,8 @@ class _KeyPosition:
     :ivar entry: the key's line, or another line that shows the style of the file
     :ivar end: the line after which a new key goes, -1 for the beginning; None if there is no such section
     :ivar headers: the lines of the section's headers
-    :ivar similar: the line of a key that differs only in case, and this key
+    :ivar similar: the line of a key that many programs read as the same one, and its name
+    :ivar similar_section: the same of a section
     """
 
     def __init__(self, rows: list[str], section: str, key: str) -> None:
@@ -42,8 +43,9 @@ class _KeyPosition:
         self.end: int | None = None if section else -1
         self.headers: list[int] = []
         self.similar: tuple[int, str] | None = None
+        self.similar_section: tuple[int, str] | None = None
         valueless: int | None = None
-        current, indent, styled = "", None, False
+        current, indent, styled, last = "", None, False, -1
         for at, row in enumerate(map(lines.bare, rows)):
             if not row.strip() or row.lstrip()[0] in "#;":
                 continue
@@ -54,17 +56,20 @@ class _KeyPosition:
                 if current == section:
                     self.end = at
                     self.headers.append(at)
+                elif _alike(current, section):
+                    self.similar_section = at, current
                 continue
             continues = indent is not None and len(row) - len(row.lstrip()) > indent
             if current == section:
                 self.end = at
-                if continues and (at - 1 == self.at or (entry and entry.key == key)):
+                of_key = last == self.at and (at - 1 == last or not entry)
+                if continues and (of_key or (entry and entry.key == key)):
                     raise NotEditable(at, "this line continues the value before it")
             if entry is None or continues:
                 if not continues and current == section and row.strip().lower() == key.lower():
                     valueless = at
                 continue
-            indent = len(entry.indent)
+            indent, last = len(entry.indent), at
             if current == section and entry.key == key:
                 if self.at is not None:
                     raise NotEditable(at, f"the key `{key}` is also in line {self.at + 1}")
@@ -72,7 +77,7 @@ class _KeyPosition:
                     raise NotEditable(at, "the value continues in the next line")
                 self.at, self.entry, styled = at, entry, True
                 continue
-            if current == section and entry.key.lower() == key.lower():
+            if current == section and _alike(entry.key, key):
                 self.similar = at, entry.key
             if not styled:
                 self.entry, styled = entry, current == section
@@ -80,14 +85,16 @@ class _KeyPosition:
             raise NotEditable(valueless, f"the key `{key}` has no value here; manage this line with line_in_file")
 
     def require_no_similar(self) -> None:
-        """Check that the section has no key that many programs read as the same one.
+        """Check that there is no section or key that many programs read as the same one.
 
-        :raises NotEditable: if it has a key that differs only in case
+        :raises NotEditable: if there is
         """
-        if self.at is None and self.similar is not None:
-            at, written = self.similar
-            why = f"the key is written `{written}` here, and many programs ignore case; write it as the file does"
-            raise NotEditable(at, why)
+        found = self.similar if self.headers or self.end == -1 else self.similar_section
+        if self.at is None and found is not None:
+            at, written = found
+            raise NotEditable(
+                at, f"it is written `{written}` here, and many programs see no difference; write it as the file does"
+            )
 
     def require_one_section(self) -> None:
         """Check that a new key can go into one section only.
@@ -98,6 +105,12 @@ class _KeyPosition:
             first, second = self.headers[:2]
             why = f"this section is also in line {first + 1}, and the key could go into either"
             raise NotEditable(second, f"{why}; join the sections, or write the line with line_in_file and `after`")
+
+
+def _alike(one: str, other: str) -> bool:
+    """Tell whether names differ only in case, in spaces, or in `-` and `_`."""
+    plain = [re.sub(r"[-_\s]+", "_", name).lower() for name in (one, other)]
+    return plain[0] == plain[1]
 
 
 def literal(value: Any) -> str:

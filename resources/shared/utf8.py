@@ -22,7 +22,7 @@ def data(world: World, path: str) -> bytes:
         found = stream.read(LARGEST + 1)
     if len(found) > LARGEST:
         raise CheckError(f"{path} has more than {LARGEST:,} bytes; statecfg edits smaller text files")
-    if found.startswith(WIDE):
+    if found.startswith(WIDE) or b"\0\0" in (found[:4:2], found[1:4:2]):  # also without a mark
         raise CheckError(f"{path} is UTF-16 text; convert it to UTF-8 first")
     return found[len(MARK) :] if found.startswith(MARK) else found
 

@@ -78,6 +78,8 @@ def _entries(rows: Sequence[str], start: int, stop: int) -> list[_YamlEntry]:
     names: dict[Any, _YamlEntry] = {}
     for at in range(start, stop):
         row = lines.bare(rows[at])
+        if "\r" in row:
+            raise NotEditable(at, "YAML reads the CR in this line as a line end; write LF or CR LF")
         indent = len(row) - len(row.lstrip(" "))
         blank = not row.strip() or (row.lstrip().startswith("#") and not (found and found[-1].text[:1] in ("|", ">")))
         if not blank and found and indent > found[0].indent:

@@ -243,11 +243,12 @@ def _diff(path: str, before: Optional[Blob], after: Optional[Blob]) -> str:
     if broken and any(blob.holds(broken) for blob in blobs):
         return ""
     import difflib
+    import io
 
     lines = []
     for line in difflib.unified_diff(
-        old_text.splitlines(True),
-        new_text.splitlines(True),
+        list(io.StringIO(old_text)),  # only a line feed ends a line, unlike in `str.splitlines`
+        list(io.StringIO(new_text)),
         path if before is not None else "/dev/null",
         path if after is not None else "/dev/null",
     ):
