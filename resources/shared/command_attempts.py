@@ -19,7 +19,7 @@ from statecfg.resources.shared import pauses, records
 Script = dict[str, Any]  # its name and its content
 
 DELAY = 5.0  # seconds before an attempt is repeated, without `retry_delay`
-DIRECTORY = "/tmp"  # noqa: S108  # the script gets a new random name there, and only its user may read it
+DIRECTORY = "/run"  # of root's scripts: interpreters load code from the script's directory, and /tmp is everybody's
 LARGEST = 65536  # bytes of output that another node can use
 SECRET = "secret stdout"  # noqa: S105  # a mode, not a secret
 SHOWN = 300  # characters of a line of output in a reason
@@ -83,6 +83,8 @@ def action(attrs: records.Attrs, argv: list[str], effect: records.Effect, keep: 
 def sent(machine: RealMachine, script: Script | None, user: str | None) -> Iterator[str]:
     """Write a script to a new file that only its user may read, and yield the path; "" without a script.
 
+    Without root's rights, the file is in the home directory.
+
     :raises LookupError: if the host does not know the user
     :raises OSError: if the file can't be written
     """
@@ -90,12 +92,13 @@ def sent(machine: RealMachine, script: Script | None, user: str | None) -> Itera
         yield ""
         return
     uid = files.ids(user, None)[0]
-    directory = os.open(DIRECTORY, os.O_RDONLY | os.O_DIRECTORY)
+    place = DIRECTORY if os.geteuid() == 0 else os.path.expanduser("~")
+    directory = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     name = files.temporary_name()
     try:
         files.sweep(directory, machine.facets.began)
         files.fill(name, directory, script["content"], lambda opened: os.fchown(opened, uid, -1))
-        yield os.path.join(DIRECTORY, name)
+        yield os.path.join(place, name)
     finally:
         files.unlink(name, directory)
         os.close(directory)

@@ -48,8 +48,8 @@ def apply(host: Host, *graphs: Graph, status: str = "ok", **options: Any) -> dic
 
 
 def left(host: Host) -> list[Path]:
-    """Return what scripts left in the directory for temporary files."""
-    return list(host.path("/tmp").glob(".statecfg-*"))
+    """Return what scripts left in the directory where they run."""
+    return list(host.path("/run").glob(".statecfg-*"))
 
 
 def compare(host: Host, graphs: list[Graph]) -> int:
@@ -105,13 +105,21 @@ def test_a_script_gets_its_secret_only_on_standard_input(light_host: Host, tmp_p
     assert VALUE not in str(plan) + str(report)
     assert light_host.read(f"{place}/who") == "daemon\n" and light_host.read(f"{place}/rights") == "600:daemon\n"
     arguments = light_host.read(f"{place}/arguments").splitlines()
-    assert arguments[:2] == ["/bin/bash", "-eu"] and arguments[2].startswith("/tmp/.statecfg-")
+    assert arguments[:2] == ["/bin/bash", "-eu"] and arguments[2].startswith("/run/.statecfg-")
     assert not light_host.path(arguments[2]).exists()
     (action,) = nodes(report)["command:load"]["actions"]
     assert action["args"]["argv"] == ["/bin/bash", "-eu", "make.sh"] and action["args"]["stdin"] == "<secret pw>"
     assert action["log"] == "read <secret pw>\n"
     for path in light_host.path("/var/lib/statecfg").rglob("*"):
         assert not path.is_file() or VALUE.encode() not in path.read_bytes(), path
+
+
+def test_a_script_loads_no_code_of_other_users(light_host: Host, tmp_path: Path) -> None:
+    light_host.run(["sh", "-c", "echo 'raise SystemExit(9)' > /tmp/calendar.py && chown daemon: /tmp/calendar.py"])
+    path = script(tmp_path, "#!/usr/bin/env python3\nimport calendar\nprint(calendar.isleap(2000))\n", "leap.py")
+    node = apply(light_host, command("leap", script=path, always=True))
+    assert node["actions"][0]["log"] == "True\n"
+    light_host.run(["rm", "/tmp/calendar.py"])
 
 
 def test_a_failing_script_is_reported_by_its_name_and_removed(light_host: Host, tmp_path: Path) -> None:
