@@ -69,7 +69,7 @@ CODES: dict[str, tuple[str, str]] = {
     "SC0322": ("template failed", "A template raised an error or did something that templates are not allowed to do."),
     "SC0323": (
         "template limit exceeded",
-        "A template worked longer than 5 seconds, would use more than 128 MB, or calls itself too deeply. Or it, its "
+        "A template worked longer than 4 seconds, would use more than 128 MB, or calls itself too deeply. Or it, its "
         "output or one of its strings exceeds 16 MB, or a list or map has more than 500,000 items with those of inner "
         "lists and maps.",
     ),

@@ -9,7 +9,7 @@ from typing import Any
 
 from statecfg.remote.graph.errors import StatecfgError
 
-SECONDS = 5.0
+SECONDS = 4.0
 SIZE = 16 * 1024 * 1024  # characters of one value, and of the output
 ITEMS = 500_000  # items of one value, those of inner lists and maps included
 MEMORY = 128 * 1024 * 1024  # bytes of everything that one rendering makes
