@@ -19,7 +19,7 @@ from statecfg.resources.shared import pauses, records
 Script = dict[str, Any]  # its name and its content
 
 DELAY = 5.0  # seconds before an attempt is repeated, without `retry_delay`
-DIRECTORY = "/run"  # of root's scripts: interpreters load code from the script's directory, and /tmp is everybody's
+DIRECTORY = "/run"  # of root's scripts: interpreters load code from there, and every user can put code in /tmp
 LARGEST = 65536  # bytes of output that another node can use
 SECRET = "secret stdout"  # noqa: S105  # a mode, not a secret
 SHOWN = 300  # characters of a line of output in a reason
