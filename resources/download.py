@@ -39,6 +39,7 @@ def download(
     proxy: Line | None = None,
     ca: AbsolutePath | None = None,
     timeout: Seconds = 600.0,
+    max_size: PublicLine | None = None,
     via: Literal["host", "controller"] = "host",
     absent: bool = False,
     **options: Unpack[NodeOptions],
@@ -54,7 +55,9 @@ def download(
     time. The host needs no connection to the server, and gets neither `headers` nor `proxy`.
 
     statecfg writes to a temporary file in the same directory first. It installs the content in one step, after the
-    whole content has arrived and has the right checksum, and `validate` has accepted it. Mode, owner, group and access
+    whole content has arrived and has the right checksum, and `validate` has accepted it. A download for which the file
+    system has not enough space fails before it begins; if the server does not tell its size, while 16 MiB are still
+    free. Mode, owner, group and access
     lists are those of [file](#file). A redirect from https to http is an error.
 
     Undo: if the file existed before, statecfg restores its content (up to 64 MiB), mode, owner and group. Otherwise it
@@ -76,6 +79,7 @@ def download(
     :param ca: a file with certificates of authorities, instead of those that the host trusts; with `via: controller`, a
         file on your machine
     :param timeout: seconds for the whole download
+    :param max_size: the largest allowed size of what the URL returns, such as ``512M`` or ``2G``
     :param via: which machine fetches the content: `host` or `controller`, which requires a `checksum` with sha256
     :param absent: the file must not exist
 

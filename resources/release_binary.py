@@ -38,6 +38,7 @@ def release_binary(
     proxy: Line | None = None,
     ca: AbsolutePath | None = None,
     timeout: Seconds = 600.0,
+    max_size: PublicLine | None = None,
     via: Literal["host", "controller"] = "host",
     absent: bool = False,
     **options: Unpack[NodeOptions],
@@ -71,6 +72,7 @@ def release_binary(
     :param ca: a file with certificates of authorities, instead of those that the host trusts; with `via: controller`, a
         file on your machine
     :param timeout: seconds for the whole download
+    :param max_size: the largest allowed size of what the URL returns, such as ``512M`` or ``2G``
     :param via: which machine fetches the download: `host` or `controller`, which sends only the program, and requires
         a `checksum` with sha256
     :param absent: nothing must be at the path

@@ -47,7 +47,7 @@ def contradictions(attrs: Attrs) -> None:
     """Refuse an invalid size or priority."""
     paths.refuse_with_absent({**attrs, "priority": attrs.get("priority") is not None}, ("path", "absent"))
     if attrs.get("size") is not None:
-        entry_rules.check_swap_size(attrs["size"])
+        entry_rules.check_size(attrs["size"])
     if not 0 <= (attrs.get("priority") or 0) <= 32767:
         raise ValueError("priority is a number from 0 to 32767")
 

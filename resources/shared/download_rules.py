@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from statecfg.remote.graph.wrong_values import Wrong
-from statecfg.resources.shared import paths, records, text_files
+from statecfg.resources.shared import entry_rules, paths, records, swaps, text_files
 
 # Algorithm → hexadecimal digits of its digest. The older ones can be forged.
 ALGORITHMS = {"sha256": 64, "sha384": 96, "sha512": 128}
@@ -39,6 +39,8 @@ def check(attrs: records.Attrs) -> None:
             raise ValueError(f"headers: `{name}` is not the name of a header")
     if attrs.get("via") == "controller" and not (checksum or "").startswith("sha256:"):
         raise ValueError("via: controller requires a checksum with sha256, which names the content")
+    if attrs.get("max_size") is not None:
+        entry_rules.check_size(attrs["max_size"])
     text_files.refuse_without_placeholder(attrs)
 
 
@@ -66,6 +68,9 @@ def _check_checksum(checksum: str) -> None:
 
 
 def to_wire(node: Any) -> Any:
-    """Return the node with checksums in small letters, as statecfg compares and shows them."""
+    """Return the node with checksums in small letters, as statecfg compares and shows them, and bytes in numbers."""
     names = [name for name in ("checksum", "member_checksum") if node.attrs.get(name)]
-    return node.with_attrs(**{name: node.attrs[name].lower() for name in names}) if names else node
+    changed: dict[str, Any] = {name: node.attrs[name].lower() for name in names}
+    if node.attrs.get("max_size"):
+        changed["max_size"] = swaps.megabytes(node.attrs["max_size"]) << 20
+    return node.with_attrs(**changed) if changed else node

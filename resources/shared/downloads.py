@@ -15,22 +15,26 @@ from statecfg.resources.shared import arrivals, files, paths, records
 
 PIECE = 1 << 18  # bytes
 SILENCE = 60.0  # seconds without any data
+SPARE = 1 << 24  # bytes that a download of unknown size leaves free
+# The attributes that say how to fetch a URL.
+HOW = ("headers", "proxy", "ca", "timeout", "max_size")
 
 
 class Download(Blob):
     """The content of a URL. A plan does not fetch it.
 
     :param checksum: algorithm and digest, such as `sha256:…`; None accepts any content
-    :param how: `headers`, `proxy`, `ca` and `timeout` (see the node type)
+    :param how: `headers`, `proxy`, `ca`, `timeout` and `max_size` (see the node type)
+    :param place: a directory on the file system that gets the content
     """
 
-    __slots__ = ("checksum", "how", "origin", "url")
+    __slots__ = ("checksum", "how", "origin", "place", "url")
 
-    def __init__(self, url: str, checksum: str | None, how: Mapping[str, Any]) -> None:
+    def __init__(self, url: str, checksum: str | None, how: Mapping[str, Any], place: str) -> None:
         algorithm, _, digest = (checksum or "").partition(":")
         digest = digest.lower()
         Blob.__init__(self, digest if algorithm == "sha256" else "", 0)
-        self.url, self.checksum, self.how = url, checksum, how
+        self.url, self.checksum, self.how, self.place = url, checksum, how, place
         self.origin = "%sfrom %s" % ("sha256:%s " % self.sha256 if self.sha256 else "", url)
 
     def chunks(self, size: int = PIECE) -> Iterator[bytes]:
@@ -58,11 +62,13 @@ class Download(Blob):
         try:
             with self._open(line) as response:
                 expected = response.headers.get("Content-Length")
+                self._check_size(response.length or 0, response.length or 0)
                 while True:
                     piece = response.read1(size)
                     if not piece:
                         break
                     count += len(piece)
+                    self._check_size(count, SPARE if expected is None and count > SPARE else 0)
                     yield piece
         except OSError as problem:
             getattr(problem, "close", str)()  # the answer of an HTTPError is still open
@@ -73,6 +79,21 @@ class Download(Blob):
             raise LookupError(f"{self.url}: {type(problem).__name__}: {problem}") from None
         if expected is not None and str(count) != expected.strip():
             raise LookupError(f"{self.url}: the server sent {count} of {expected} bytes")
+
+    def _check_size(self, size: int, needed: int) -> None:
+        """Check the size of the content, before it is written.
+
+        :param size: the bytes that it has at least
+        :param needed: the bytes that must be free
+        :raises LookupError: if it is larger than `max_size`, or the file system has not enough space
+        """
+        most, status = self.how.get("max_size"), os.statvfs(self.place)
+        if most is not None and size > most:
+            raise LookupError(f"{self.url} has more than {most} bytes: max_size does not allow it")
+        free = status.f_bavail * status.f_frsize
+        if needed > free:
+            text = "%s has %d bytes or more, and %s has only %d free bytes"
+            raise LookupError(text % (self.url, size, self.place, free))
 
     def _check_url(self) -> None:
         """Check the URL once more, because it may have contained a secret. Messages must not show a part of it.
@@ -170,10 +191,12 @@ def download(
     proxy: str | None = None,
     ca: str | None = None,
     timeout: float = 600.0,
+    max_size: int | None = None,
 ) -> Result:
     """Fetch a URL and write its content to a file."""
-    how = {"headers": headers, "proxy": proxy, "ca": ca, "timeout": timeout}
-    written = machine.write(path, Download(url, checksum, how), mode, owner, group, backup, validate)
+    how = {"headers": headers, "proxy": proxy, "ca": ca, "timeout": timeout, "max_size": max_size}
+    content = Download(url, checksum, how, os.path.dirname(path))
+    written = machine.write(path, content, mode, owner, group, backup, validate)
     return files.with_digest(machine, path, written)
 
 
@@ -224,7 +247,7 @@ def action(
     content = sent(attrs, stat)
     if content is not None:
         return files.write(path, content, mode, owner, group, attrs.get("backup"), attrs.get("validate"))
-    names = ("checksum", "backup", "validate", "headers", "proxy", "ca", "timeout")
+    names = ("checksum", "backup", "validate", *HOW)
     options = {name: attrs.get(name) for name in names}
     return download(path, attrs["url"], mode=mode, owner=owner, group=group, **options)
 

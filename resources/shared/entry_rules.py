@@ -186,8 +186,8 @@ def check_module(name: str, parameters: Mapping[str, object]) -> None:
         line_rules.check_line(f"parameters: {parameter}", str(value))
 
 
-def check_swap_size(text: str) -> None:
-    """Check the size of a swap file.
+def check_size(text: str) -> None:
+    """Check a size.
 
     :raises Wrong: if it is not a number of MiB, GiB or TiB
     """

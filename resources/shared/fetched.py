@@ -49,7 +49,7 @@ class Fetched(Blob):
 
         :raises LookupError: if it can't be fetched, or has another digest
         """
-        return Download(self.url, f"sha256:{self.sha256}", self.how).chunks()
+        return Download(self.url, f"sha256:{self.sha256}", self.how, str(directory())).chunks()
 
     def _fetch(self, path: Path) -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

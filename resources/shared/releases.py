@@ -35,6 +35,9 @@ ACCOUNTS = (("user", "owner"), ("group", "group"))  # need → the attribute tha
 NEW, REPLACED = "new", "replaced"  # what an installation did at its path
 
 
+ARCHIVES = "/var/tmp"  # where hosts keep an archive while they read it; /tmp can be in memory
+
+
 class Member(downloads.Download):
     """A file in an archive that a URL returns. A plan does not fetch it.
 
@@ -46,7 +49,7 @@ class Member(downloads.Download):
     __slots__ = ("member",)
 
     def __init__(self, url: str, checksum: str, how: Mapping[str, Any], member: str, digest: str) -> None:
-        downloads.Download.__init__(self, url, checksum, how)
+        downloads.Download.__init__(self, url, checksum, how, ARCHIVES)
         self.member, self.sha256 = member, digest.partition(":")[2]
         self.origin = f"{digest} {member} in {url}"
 
@@ -57,7 +60,7 @@ class Member(downloads.Download):
         """
         import tempfile  # only hosts that fetch an archive need it
 
-        with tempfile.TemporaryFile(dir="/var/tmp") as stream:  # it has no name; /tmp can be in memory
+        with tempfile.TemporaryFile(dir=ARCHIVES) as stream:  # it has no name
             for piece in downloads.Download.chunks(self, size):
                 stream.write(piece)
             stream.seek(0)
@@ -107,14 +110,15 @@ def install(
     proxy: str | None = None,
     ca: str | None = None,
     timeout: float = 600.0,
+    max_size: int | None = None,
 ) -> Result:
     """Install a program: the content of a URL, one file of an archive, or what the controller has sent."""
-    how = {"headers": headers, "proxy": proxy, "ca": ca, "timeout": timeout}
+    how = {"headers": headers, "proxy": proxy, "ca": ca, "timeout": timeout, "max_size": max_size}
     new = machine.apparent(path) is None
     if content is not None:
         result: Result = files.write(path, content, mode, owner, group, None, validate).perform(machine)
     else:
-        blob = downloads.Download(str(url), checksum, how)
+        blob = downloads.Download(str(url), checksum, how, posixpath.dirname(path))
         if member is not None:
             blob = Member(str(url), checksum, how, member, str(member_checksum))
         result = machine.write(path, blob, mode, owner, group, None, validate)
@@ -152,7 +156,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         return [paths.remove(path)] if stat is not None else []
 
     def act(stat: Stat | None, mode: int | None, owner: str | None, group: str | None) -> Action:
-        names = ("checksum", "member", "member_checksum", "validate", "headers", "proxy", "ca", "timeout")
+        names = ("checksum", "member", "member_checksum", "validate", *downloads.HOW)
         options = {name: attrs.get(name) for name in names}
         content = downloads.sent(attrs, stat)
         return install(

@@ -19,7 +19,7 @@ from tests.lab import network
 class Web:
     """The servers: `url` with TLS, and `plain`, which is also a proxy for `http`.
 
-    `files` contains path → content. `/short` sends less than it announces, `/to/PATH` redirects to the other server,
+    `files` contains path → content. `/short` sends less than it announces, `/unsized…` does not announce its size, `/to/PATH` redirects to the other server,
     and `/private` answers only requests with the header `Authorization: Bearer WORD`. `asked` has all requests.
     """
 
@@ -74,7 +74,8 @@ class Web:
                     self.end_headers()
                 elif path in web.files:
                     self.send_response(200)
-                    self.send_header("Content-Length", str(len(web.files[path]) + (7 if path == "/short" else 0)))
+                    if not path.startswith("/unsized"):
+                        self.send_header("Content-Length", str(len(web.files[path]) + (7 if path == "/short" else 0)))
                     self.end_headers()
                     self.wfile.write(web.files[path])
                 else:

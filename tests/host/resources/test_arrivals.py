@@ -97,7 +97,7 @@ def fetched(port: int, scheme: str = "http", timeout: float = TIMEOUT) -> tuple[
     how: dict[str, Any] = {"headers": None, "proxy": None, "ca": None, "timeout": timeout}
     began = time.monotonic()
     with pytest.raises(LookupError) as caught:
-        list(Download(f"{scheme}://127.0.0.1:{port}/f", CHECKSUM, how).chunks())
+        list(Download(f"{scheme}://127.0.0.1:{port}/f", CHECKSUM, how, "/").chunks())
     return str(caught.value), time.monotonic() - began
 
 

@@ -142,3 +142,22 @@ def test_the_controller_fetches_once_and_sends_the_content(site: Site, web: Web,
     assert site.read("f") == "former\n"
     wrong = sent.replace("/private", "/no").replace(checksum, "sha256:" + "0" * 64)
     assert "the server answers 404 Not Found" in site.say("plan", wrong, code=None).out
+
+
+def test_downloads_that_are_too_large_leave_the_file_system_as_it_is(site: Site, web: Web) -> None:
+    """The server tells the size of one, and not of the other. Each would fill the file system."""
+    site.write("small/README", "")
+    checksum, one = web.put("/large", bytes(24 << 20)), web.put("/one", b"x" * (3 << 20))
+    web.put("/unsized", bytes(24 << 20))
+    site.host.run(["mount", "-t", "tmpfs", "-o", "size=20M", "tmpfs", f"{site.place}/small"])
+    try:
+        for name in ("large", "unsized"):
+            reason = refused(site, download(site, "small/f", f"{web.url}/{name}", f"checksum: {checksum}"))
+            assert f"{site.place}/small has only" in reason and "free bytes" in reason
+            assert site.host.run(["ls", "-A", f"{site.place}/small"]).stdout == ""
+        limited = download(site, "small/f", f"{web.url}/one", f"checksum: {one}", "max_size: 2M")
+        assert "has more than 2097152 bytes: max_size does not allow it" in refused(site, limited)
+        site.come_true(limited.replace("2M", "3M"))
+        site.say("destroy")
+    finally:
+        site.host.run(["umount", f"{site.place}/small"])

@@ -26,5 +26,5 @@ CHECKSUM = "sha256:" + "0" * 64
 )
 def test_a_url_with_a_secret_is_checked_before_it_is_used(url: str, checksum: str | None, reason: str) -> None:
     with pytest.raises(LookupError) as caught:
-        list(Download(url, checksum, HOW).chunks())
+        list(Download(url, checksum, HOW, "/").chunks())
     assert reason in str(caught.value) and "second" not in str(caught.value)
