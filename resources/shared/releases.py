@@ -35,7 +35,7 @@ ACCOUNTS = (("user", "owner"), ("group", "group"))  # need → the attribute tha
 NEW, REPLACED = "new", "replaced"  # what an installation did at its path
 
 
-ARCHIVES = "/var/tmp"  # where hosts keep an archive while they read it; /tmp can be in memory
+ARCHIVES = "/var/tmp"  # noqa: S108  # files there have no name; /tmp can be in memory
 
 
 class Member(downloads.Download):
@@ -60,7 +60,7 @@ class Member(downloads.Download):
         """
         import tempfile  # only hosts that fetch an archive need it
 
-        with tempfile.TemporaryFile(dir=ARCHIVES) as stream:  # it has no name
+        with tempfile.TemporaryFile(dir=ARCHIVES) as stream:
             for piece in downloads.Download.chunks(self, size):
                 stream.write(piece)
             stream.seek(0)

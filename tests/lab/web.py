@@ -19,8 +19,9 @@ from tests.lab import network
 class Web:
     """The servers: `url` with TLS, and `plain`, which is also a proxy for `http`.
 
-    `files` contains path → content. `/short` sends less than it announces, `/unsized…` does not announce its size, `/to/PATH` redirects to the other server,
-    and `/private` answers only requests with the header `Authorization: Bearer WORD`. `asked` has all requests.
+    `files` contains path → content. `/short` sends less than it announces, `/unsized…` does not announce its size,
+    `/to/PATH` redirects to the other server, and `/private` answers only requests with the header `Authorization:
+    Bearer WORD`. `asked` has all requests.
     """
 
     def __init__(self, directory: Path) -> None:
