@@ -38,7 +38,7 @@ def effect(node: HostNode, world: World) -> str:
         first = next((other for other in lines[:at] if other.keyword == line.keyword and _covers(other, line)), line)
         if first.place.path != path and first.value != line.value:
             return f"ssh uses {first.keyword} {first.text}: {first.place} comes first"
-    return _asked(world, mine)
+    return _asked(world, mine) if world.due else ""
 
 
 def _names(world: World, include: ssh_files.Directive, path: str) -> bool:
