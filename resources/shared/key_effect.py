@@ -70,15 +70,10 @@ def effect(node: HostNode, world: World) -> str:
 
 
 def _denied(world: World, user: str) -> str:
-    """Return the line because of which sshd lets a user not log in, from any address, or not with a key alone."""
-    for name in ("denyusers", "allowusers", "denygroups", "allowgroups"):
-        candidates = [user] if name.endswith("users") else ssh_files.groups_of(world, user)
-        patterns, place = ssh_files.patterns(world, user, name)
-        # Lists may also contain USER@ADDRESS: whether that denies or allows depends on the connection.
-        users = [each.partition("@")[0] if name == "allowusers" else each for each in patterns]
-        named = any(ssh_files.listed(each, ",".join(users)) for each in candidates)
-        if patterns and candidates and named == name.startswith("deny"):
-            return f"sshd does not let {user} log in: {place or f'`sshd -T` answers {name}'}"
+    """Return the line because of which sshd lets a user not log in, or not with a key; "" if there is none."""
+    why = ssh_files.denied(world, user)
+    if why:
+        return f"sshd does not let {user} log in: {why}"
     methods, place = ssh_files.setting(world, user, "authenticationmethods", "any")
     if methods.strip('"') != "any" and not re.search(r"\bpublickey\b", methods):
         return f"sshd accepts no keys of {user}: {place or f'authenticationmethods is {methods}'}"

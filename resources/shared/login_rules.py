@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import posixpath
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -71,13 +70,9 @@ class LoginRules:
     def _access(self, world: World, entry: Mapping[str, Any]) -> str:
         if world.stat(ssh_files.MAIN) is None:
             return ""
-        for kind, names in (("users", [self.user]), ("groups", ssh_files.groups_of(world, self.user))):
-            denied = ssh_files.patterns(world, self.user, "deny" + kind)[0]
-            allowed = ssh_files.patterns(world, self.user, "allow" + kind)[0]
-            if denied and any(_listed(name, denied, "") for name in names):
-                return f"sshd would refuse {self.user}: Deny{kind.capitalize()} {' '.join(denied)}"
-            if allowed and not any(_listed(name, allowed, "@") for name in names):
-                return f"sshd would refuse {self.user}: Allow{kind.capitalize()} {' '.join(allowed)}"
+        why = ssh_files.denied(world, self.user)
+        if why:
+            return f"sshd would refuse {self.user}: {why}"
         for name, default, refuses in _REFUSING:
             value, place = ssh_files.setting(world, self.user, name, default)
             if refuses(value.strip().lower(), self, entry):
@@ -143,23 +138,6 @@ def _entered(world: World, path: str, entry: Mapping[str, Any]) -> str:
         if stat is not None and stat.owner in ("root", "0") and not stat.mode & 0o011:
             return f"users could not enter {above}, mode {stat.mode:04o}"
     return ""
-
-
-def _listed(name: str, patterns: Sequence[str], host: str) -> bool:
-    """Return whether a list of patterns names a user or a group.
-
-    :param host: "@": also if it depends on the address of the client
-    """
-    found = False
-    for pattern in patterns:
-        excluded, pattern = pattern.startswith("!"), pattern.lstrip("!")
-        if "@" in pattern and not host:
-            continue
-        if fnmatch.fnmatchcase(name, pattern.partition("@")[0]):
-            if excluded:
-                return False
-            found = True
-    return found
 
 
 def server_problem(world: World, touched: Sequence[str]) -> str:

@@ -238,6 +238,19 @@ def patterns(world: World, user: str, name: str) -> tuple[list[str], sources.Pla
     return [word.strip('"') for text in texts for word in text.split()], lines[0].place if lines else None
 
 
+def denied(world: World, user: str) -> str:
+    """Return the line because of which sshd does not let a user log in, from any address; "" if there is none."""
+    for name in ("DenyUsers", "AllowUsers", "DenyGroups", "AllowGroups"):
+        candidates = [user] if name.endswith("Users") else groups_of(world, user)
+        items, place = patterns(world, user, name.lower())
+        # Lists may also contain USER@ADDRESS: whether that denies or allows depends on the connection.
+        users = [each.partition("@")[0] if name == "AllowUsers" else each for each in items]
+        named = any(listed(each, ",".join(users)) for each in candidates)
+        if items and candidates and named == name.startswith("Deny"):
+            return str(place or f"{name} {' '.join(items)}")
+    return ""
+
+
 def _matches(world: World, block: str, user: str) -> bool:
     """Return whether the criteria of a block hold for a user; False if only the connection could tell."""
     words = block.split()

@@ -50,7 +50,7 @@ LOCKED_OUT = {
     "no logins": ("file: /etc/nologin, content: maintenance", "/etc/nologin lets only root log in"),
     "refused": (
         'line_in_file: /etc/ssh/sshd_config, line: "DenyUsers worker"',
-        f"sshd would refuse {USER}: DenyUsers {USER}",
+        f"(DenyUsers {USER})",
     ),
     "allowed": ('line_in_file: /etc/ssh/sshd_config, line: "AllowGroups root"', "AllowGroups root"),
     "no keys": ('line_in_file: /etc/ssh/sshd_config, line: "PubkeyAuthentication no"', "pubkeyauthentication no"),
