@@ -29,8 +29,8 @@ def ini_key(
     A new key goes after the last key of its section; a new section goes to the end. `true` and `false` are written in
     lower case, and quotes are part of the value. statecfg writes separator and indentation like the other keys of the
     file. It refuses a key that is in the section twice, or whose value continues in the next line, and a new key for a
-    section that the file has twice. Many programs ignore case, spaces, and the difference of `-` and `_`: if the
-    file has such a section or key, write it as the file does.
+    section that the file has twice. Many programs ignore the case of sections and keys, and in keys also spaces and the
+    difference of `-` and `_`: if the file has such a section or key, write it as the file does.
 
     Several of these nodes can edit the same file; each of them then needs its own `provides`. They run one after
     another, in the order of their names.

@@ -34,7 +34,7 @@ class _KeyPosition:
     :ivar end: the line after which a new key goes, -1 for the beginning; None if there is no such section
     :ivar headers: the lines of the section's headers
     :ivar similar: the line of a key that many programs read as the same one, and its name
-    :ivar similar_section: the same of a section
+    :ivar similar_section: the line of a section that differs only in case, and its name
     """
 
     def __init__(self, rows: list[str], section: str, key: str) -> None:
@@ -56,7 +56,7 @@ class _KeyPosition:
                 if current == section:
                     self.end = at
                     self.headers.append(at)
-                elif _alike(current, section):
+                elif current.lower() == section.lower():  # `a-b` and `a_b` can be two shares or two programs
                     self.similar_section = at, current
                 continue
             continues = indent is not None and len(row) - len(row.lstrip()) > indent
@@ -89,12 +89,11 @@ class _KeyPosition:
 
         :raises NotEditable: if there is
         """
-        found = self.similar if self.headers or self.end == -1 else self.similar_section
+        there = bool(self.headers) or self.end == -1
+        found = self.similar if there else self.similar_section
         if self.at is None and found is not None:
-            at, written = found
-            raise NotEditable(
-                at, f"it is written `{written}` here, and many programs see no difference; write it as the file does"
-            )
+            what = f"the {'key' if there else 'section'} is written `{found[1]}` here"
+            raise NotEditable(found[0], f"{what}, and many programs see no difference; write it as the file does")
 
     def require_one_section(self) -> None:
         """Check that a new key can go into one section only.
