@@ -48,7 +48,9 @@ def removal_word(node: Node, what: Effect) -> str:
     """Return in a word what happens to a removal: "restored", "removed" or "forgotten"; "" if not known yet."""
     if what == "destroy":
         # The resource had a state before statecfg managed it, and gets this state back.
-        back = node.get("changes") and all(change.get("after") is not None for change in node["changes"])
+        changes = node.get("changes") or []
+        own = [change for change in changes if change["object"] == node["name"].partition(":")[2]] or changes
+        back = own and all(change.get("after") is not None for change in own)
         return "restored" if back else "removed"
     return "forgotten" if what == "forget" else ""
 
@@ -230,7 +232,7 @@ def _answer(call: Mapping[str, Any]) -> str:
         return f"; this plan uses its last answer, of {host_lines.moment(call.get('at'))}"
     texts = {
         "dry-run": "; this plan uses its answer to a dry run",
-        "unknown": "; its answer is unknown, because it has not been called yet",
+        "unknown": "; it has not been called yet, so this plan does not know what it adds or keeps",
         "failed": "; its last answer does not fit this definition",
     }
     return texts.get(str(call.get("answer")), "")

@@ -18,7 +18,7 @@ from statecfg.remote.run.shared_files import Owner, SharedFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Container, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+    from typing import Any, Callable, Container, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
     from statecfg.remote.graph.model import HostNode
     from statecfg.remote.ledger.records import Resource, StoredDefinition
@@ -148,6 +148,8 @@ class Claims:
                     if not self._agree(node, digest, owner):
                         found[owner] = f"{owner} manages the same {kind}", []
             found.update(self._in_lists([*claims, *_without_accounts(machine)]))
+        for owner, conflict in [*self._of_accounts(machine), *self._in_mounts(machine)]:
+            found.setdefault(owner, conflict)
         found.update(self._in_files(node, claims, digest, machine))
         return found
 
@@ -228,6 +230,31 @@ class Claims:
                         found[owner] = f"{owner} manages {inner}, and this node removes it", []
         return found
 
+    def _of_accounts(self, machine: Any) -> Iterator[Tuple[Owner, Tuple[str, List[str]]]]:
+        """Yield the owners that name a user or group which the node removes, such as the owner of a file."""
+        for thing, field in _gone(machine):
+            kind, _, name = thing.partition(" ")
+            if (kind, field) not in (("user", "uid"), ("group", "gid")):
+                continue
+            for owner in self.foreign if self.look is not None else ():
+                definition = self.look(owner.playbook, owner.name)
+                attrs = definition.attrs if definition is not None and not definition.attrs.get("absent") else {}
+                if name in ((attrs.get("owner"), attrs.get("user")) if kind == "user" else (attrs.get("group"),)):
+                    yield owner, (f"{owner} needs the {kind} {name}, and this node removes it", [thing])
+
+    def _in_mounts(self, machine: Any) -> Iterator[Tuple[Owner, Tuple[str, List[str]]]]:
+        """Yield the owners of files below a mount point that the node mounts or unmounts: both hide them."""
+        for (thing, field), (before, after) in machine.changes.values.items():
+            kind, _, point = thing.partition(" ")
+            if kind != "mount" or field != "fstype" or (before is None) == (after is None):
+                continue
+            for path, owners in self.places(machine).items():
+                if path != point and within(path, point) and machine.apparent(path) is not None:
+                    verb = "unmounts" if after is None else "mounts over"
+                    for owner in owners:
+                        if owner.playbook:
+                            yield owner, (f"{owner} manages {path}, and this node {verb} {point}", [thing])
+
     @staticmethod
     def _manages(owner: Owner, path: str, machine: Any) -> Tuple[bool, bool]:
         """Tell whether an owner manages what is at a path, and whether it manages only a part of the file."""
@@ -303,12 +330,17 @@ def _contains(claims: Sequence[str], others: Sequence[str]) -> bool:
 def _without_accounts(machine: Any) -> List[str]:
     """Return the lists of which the node leaves nothing, because it removes a user or a group."""
     found = []
-    for (thing, field), (before, after) in machine.changes.values.items():
+    for thing, field in _gone(machine):
         kind, _, name = thing.partition(" ")
-        if before is not None and after is None and (kind, field) in (("user", "uid"), ("group", "gid")):
+        if (kind, field) in (("user", "uid"), ("group", "gid")):
             found += [f"whole:the keys of {name}", f"whole:the groups of {name}"] if kind == "user" else []
             found += [f"whole:the members of {name}"] if kind == "group" else []
     return found
+
+
+def _gone(machine: Any) -> List[Tuple[str, str]]:
+    """Return object and field of all that the node removes."""
+    return [key for key, (before, after) in machine.changes.values.items() if before is not None and after is None]
 
 
 def _changed(machine: Any) -> Dict[str, Dict[str, Any]]:

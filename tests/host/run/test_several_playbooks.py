@@ -105,6 +105,9 @@ def test_purge_leaves_and_names_what_another_playbook_manages(site: Site, light_
         ("group: games, members: [p1]", "user: p1, absent: true"),
         (f"authorized_key: k, user: p1, key: {KEY}", "user: p1, absent: true"),
         ("user: p1, groups: [p2]", "group: p2, absent: true"),
+        ("file: {0}/x, content: c, owner: p1", "user: p1, absent: true"),
+        ("file: {0}/x, content: c, group: p2", "group: p2, absent: true"),
+        ("password_aging: p1, max_days: 90", "user: p1, absent: true"),
     ],
 )
 def test_another_playbook_s_object_is_not_touched_without_take_over(
@@ -295,12 +298,33 @@ def test_a_removal_says_that_a_directory_stays_with_what_removed_nodes_leave(
     ],
 )
 def test_a_home_directory_is_where_the_host_says(site: Site, light_host: Host, place: str, ours: str) -> None:
-    light_host.run(["useradd", "--create-home", "--home-dir", f"{place}/h", "p4"])
+    light_host.run(["useradd", "--create-home", "--home-dir", f"{place}/h", "p6"])
     try:
-        applied(site, "app.yml", f"authorized_key: k, user: p4, key: {KEY}")
+        applied(site, "app.yml", f"authorized_key: k, user: p6, key: {KEY}")
         yaml(site, "base.yml", ours.format(place))
         assert f"authorized_key:k of {site.name}/app.yml manages " in site("plan", "base.yml", code=None).out
         site("apply", "base.yml", "--yes", code=None)
         assert KEY in light_host.read(f"{place}/h/.ssh/authorized_keys")
     finally:
-        light_host.run(["userdel", "p4"])
+        light_host.run(["userdel", "p6"])
+
+
+def test_a_mount_hides_nothing_of_another_playbook(site: Site, light_host: Host, place: str) -> None:
+    mount = f"mount: {place}/d, source: none, fstype: tmpfs"
+    light_host.run(["mkdir", f"{place}/d"])
+    try:
+        applied(site, "base.yml", mount)
+        applied(site, "app.yml", f"file: {place}/d/x, content: c")
+        yaml(site, "base.yml", f"mount: {place}/d, absent: true")
+        assert f"manages {place}/d/x, and this node unmounts {place}/d" in site("plan", "base.yml", code=None).out
+        light_host.run(["umount", f"{place}/d"])
+        applied(site, "base.yml", mount)  # the file is not there, so nothing hides it
+        light_host.run(["umount", f"{place}/d"])
+        site("apply", "app.yml", "--yes")
+        yaml(site, "base.yml", mount)
+        assert f"manages {place}/d/x, and this node mounts over {place}/d" in site("plan", "base.yml", code=None).out
+        yaml(site, "base.yml", f"{mount}, take_over: true")
+        site("apply", "base.yml", "--yes")
+        site("plan", "base.yml", "--detailed-exitcode")
+    finally:
+        light_host.run(["umount", f"{place}/d"], check=False)
