@@ -232,12 +232,13 @@ class Claims:
 
     def _of_accounts(self, machine: Any) -> Iterator[Tuple[Owner, Tuple[str, List[str]]]]:
         """Yield the owners that name a user or group which the node removes, such as the owner of a file."""
+        look = self.look
         for thing, field in _gone(machine):
             kind, _, name = thing.partition(" ")
-            if (kind, field) not in (("user", "uid"), ("group", "gid")):
+            if look is None or (kind, field) not in (("user", "uid"), ("group", "gid")):
                 continue
-            for owner in self.foreign if self.look is not None else ():
-                definition = self.look(owner.playbook, owner.name)
+            for owner in self.foreign:
+                definition = look(owner.playbook, owner.name)
                 attrs = definition.attrs if definition is not None and not definition.attrs.get("absent") else {}
                 if name in ((attrs.get("owner"), attrs.get("user")) if kind == "user" else (attrs.get("group"),)):
                     yield owner, (f"{owner} needs the {kind} {name}, and this node removes it", [thing])

@@ -141,6 +141,16 @@ def test_until_the_next_boot(site: Site) -> None:
         assert (enabled(site, "brief"), enabled(site, "covered")) == ("enabled-runtime", "masked-runtime")
 
 
+@pytest.mark.parametrize("was, now", [("mask", "true"), ("mask", "false"), ("unmask", "true")])
+def test_undo_brings_a_mask_back(site: Site, was: str, now: str) -> None:
+    site.host.run(["systemctl", was, "covered.service"])
+    former = enabled(site, "covered")
+    site.come_true(f"  - {{service: covered, masked: {now}}}\n")
+    site.say("destroy")
+    assert enabled(site, "covered") == former
+    site.host.run(["systemctl", "unmask", "covered.service"])
+
+
 def test_a_socket_would_start_it_again(site: Site) -> None:
     site.host.run(["systemctl", "start", "ind.socket"])
     stopped = "  - {service: ind, running: false}\n"

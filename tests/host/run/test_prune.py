@@ -31,6 +31,14 @@ def listed(host: Host, place: str) -> list[str]:
     return sorted(path.name for path in host.path(place).iterdir()) if host.path(place).exists() else []
 
 
+def test_a_file_that_gets_its_content_back_is_restored(site: Site, light_host: Host, place: str) -> None:
+    light_host.write(f"{place}/mine", "was here\n")
+    site.play(f"file('{place}/mine', content='new', backup='.old')")
+    site("apply", "site.py", "--yes")
+    assert f"✓ file:{place}/mine  restored\n" in site("destroy", "site.py", "--yes").out
+    assert listed(light_host, place) == ["mine"]
+
+
 def test_resources_that_left_the_definition_stay_until_pruned(site: Site, light_host: Host, place: str) -> None:
     light_host.write(f"{place}/mine", "was here\n", mode=0o600)
     site.play(*text(place, "mine", "a", "b"))
