@@ -120,8 +120,9 @@ def read(attrs: records.Attrs, world: World) -> dict[str, tree.SourceEntry]:
 
 
 def with_tree(node: HostNode, world: World) -> HostNode:
-    """Return the node of a `directory` whose source is the content of the archive."""
-    return HostNode(node.provides, node.type, node.requires, {**node.attrs, "tree": read(node.attrs, world)})
+    """Return the node of a `directory` whose source is the content of the archive. It follows a link at its path."""
+    more = {"tree": read(node.attrs, world), "follow": True}
+    return HostNode(node.provides, node.type, node.requires, {**node.attrs, **more})
 
 
 def actions(world: World, node: HostNode, nodes: Mapping[str, HostNode]) -> list[Action]:

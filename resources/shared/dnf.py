@@ -197,8 +197,9 @@ def unknown_package(world: World, name: str, version: str | None, problem: str) 
     """Return the error if dnf refuses because it does not know the package or the version; otherwise None."""
     if not re.search(r": no (package|version|lists)\b", problem):
         return None
-    if not package_steps.updated(world, NAME):
-        return CheckError("dnf lacks lists of its repositories; update_cache: 86400 fetches them")
+    if "no lists: " in problem or not package_steps.updated(world, NAME):
+        text = "dnf lacks lists of its repositories; update_cache: 86400 fetches them"
+        return CheckError(text + ", and fetch: true those of a disabled dnf_repository")
     if "no version: " in problem:
         return package_steps.unknown_version(NAME, name, version, problem.partition("no version: ")[2])
     return package_steps.unknown_name(NAME, name, dnf_program.ask(world, "names", start=name[:2]))

@@ -22,7 +22,7 @@ NEVER = "--setopt=*.metadata_expire=-1"  # the lists that a plan has read are th
 
 PROGRAM = """\
 import fnmatch, json, os, sys, time
-import dnf, dnf.exceptions, dnf.module.module_base, dnf.repo, dnf.selector
+import dnf, dnf.exceptions, dnf.module.module_base, dnf.repo, dnf.selector, hawkey
 ask = json.loads(sys.argv[1])
 base = dnf.Base()
 base.conf.read()
@@ -60,6 +60,9 @@ def fill():
         base.fill_sack_from_repos_in_cache(load_system_repo=True)
     except dnf.exceptions.RepoError as problem:
         missing("no lists: %s" % problem)
+def unknown(name):
+    hidden = base.sack.query(flags=hawkey.IGNORE_REGULAR_EXCLUDES).filterm(name=name.partition(":")[0]).available()
+    missing("its excludepkgs, or those of a repository, hide %s" % name if hidden else "no package")
 def mark_for_installation(name, version):
     found = chosen(name)
     if not version:
@@ -69,7 +72,7 @@ def mark_for_installation(name, version):
     wanted = [one for one in found if fnmatch.fnmatchcase(evr(one), version)]
     if not wanted:
         has = sorted({evr(one) for one in found.available()})
-        missing("no version: %s" % ", ".join(has) if has else "no package")
+        missing("no version: %s" % ", ".join(has)) if has else unknown(name)
     wanted = [one for one in wanted if key(one) == name] or wanted
     best = [one for one in wanted if one.evr_eq(max(wanted))]
     base.goal.install(select=dnf.selector.Selector(base.sack).set(pkg=best))
@@ -84,7 +87,7 @@ def solve():
         try:
             mark_for_installation(name, version)
         except dnf.exceptions.PackageNotFoundError:
-            missing("no package")
+            unknown(name)
     if ask.get("upgrade"):
         base.conf.obsoletes = ask["erase"]
         base.upgrade_all()

@@ -203,6 +203,9 @@ def installed_again(world: World, wanted: Sequence[Sequence[str]], automatic: Se
         there = now.get("version") if not now.get("state") else None
         if there == version:
             continue
+        if version in now.get("older", ()):
+            left.append(f"{name} {there} stays beside version {version}")
+            continue
         item, why = _item(world, name, version, there)
         if why:
             left.append(why)

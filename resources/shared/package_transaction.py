@@ -30,11 +30,13 @@ def version(node: HostNode, world: World) -> str:
 
 
 def satisfied(world: World, node: HostNode) -> bool:
-    """Return whether the node's package is installed, in a wanted version."""
+    """Return whether the node's package is installed, in a wanted version; kernels can have several at once."""
     entry = world.entry("packages", node.attrs["name"])
-    present = entry["version"] if entry is not None and not entry.get("state") else None
-    version = wanted_version(world, node.attrs) if present is not None else None
-    return present is not None and (version is None or fnmatch.fnmatchcase(present, version))
+    if entry is None or entry.get("state"):
+        return False
+    version = wanted_version(world, node.attrs)
+    there = [entry["version"], *entry.get("older", ())]
+    return version is None or any(fnmatch.fnmatchcase(each, version) for each in there)
 
 
 def wanted_version(world: World, attrs: records.Attrs) -> str | None:

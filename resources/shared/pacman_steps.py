@@ -14,7 +14,8 @@ SYNC = "/var/lib/pacman/sync"
 FETCH = ["pacman", "-Sy", "--noconfirm"]  # fetches the lists of all repositories
 # pacman's answers depend on these: the installed packages, its configuration, its lists and its cache.
 INPUTS = ("packages", ("/etc/pacman.conf", "/etc/pacman.d", "/var/lib/pacman", pacman_database.CACHE))
-PRINT = ["--print", "--print-format", "%n %v", "--noconfirm"]
+MARK = "package:"  # pacman prints other lines, too, such as `loading packages...`
+PRINT = ["--print", "--print-format", MARK + " %n %v", "--noconfirm"]
 PLAIN = {"LC_ALL": "C"}
 _BREAKS = re.compile(r"removing \S+ breaks dependency '([^']+)' required by (\S+)")
 _RELATION = re.compile(r"([^<>=]+)(<=|>=|<|>|=)?(.*)")
@@ -41,7 +42,7 @@ def printed(world: World, argv: Sequence[str]) -> dict[str, str]:
     if probe.status != 0:
         raise refused(probe)
     rows = [line.split() for line in probe.text.splitlines()]
-    return {row[0]: row[1] for row in rows if len(row) == 2}
+    return {row[1]: row[2] for row in rows if row[:1] == [MARK]}
 
 
 def information(world: World, names: Iterable[str]) -> dict[str, dict[str, list[str]]]:

@@ -39,7 +39,9 @@ def native(host: Any) -> tuple[str, ...]:
 
 
 def packages(host: Any) -> dict[str, records.Fields]:
-    """Load rpm's packages: name → `version`, as [EPOCH:]VERSION-RELEASE; of several, the one installed last.
+    """Load rpm's packages: name → `version`, as [EPOCH:]VERSION-RELEASE.
+
+    Of several versions, such as those of a kernel, it is the one that was installed last; `older` has the others.
 
     The name of a package of a foreign architecture ends with ``:architecture``.
 
@@ -51,8 +53,14 @@ def packages(host: Any) -> dict[str, records.Fields]:
     for line in query(host, ["--query", "--all", "--queryformat", _FORMAT]):
         name, architecture, version, moment = line.split("\t")
         key = name if architecture in known else f"{name}:{architecture}"
-        if name != KEYS and int(moment) >= moments.get(key, 0):
-            loaded[key], moments[key] = {"version": version}, int(moment)
+        if name == KEYS:
+            continue
+        entry = loaded.get(key)
+        newer = entry is None or int(moment) >= moments[key]
+        others = [*entry.get("older", ()), entry["version"] if newer else version] if entry is not None else []
+        shown = version if newer or entry is None else entry["version"]
+        loaded[key] = {"version": shown, **({"older": others} if others else {})}
+        moments[key] = max(int(moment), moments.get(key, 0))
     return loaded
 
 

@@ -57,6 +57,7 @@ def small_packages(directory: Path) -> RpmRepository:
     for version in ("1.0", "2.0"):
         files = {"/usr/bin/tool-a": (f"#!/bin/sh\necho {version}\n", 0o755), CONF: (f"version = {version}\n", 0o644)}
         repository.add("tool-a", version, files=files, config=[CONF])
+        repository.add("kernel-devel", version)
     repository.add("tool-b", "1.0", requires="tool-a")
     repository.add("extra", "1.0")
     repository.add("wants-extra", "1.0", recommends="extra")
@@ -168,3 +169,36 @@ def test_old_lists_are_fetched_before_the_installation(site: DnfSite) -> None:
     site("apply", playbook, "--yes")
     assert site.has("extra") == ["extra"]
     site("destroy", playbook, "--yes")
+
+
+def test_versions_that_are_installed_together(site: DnfSite) -> None:
+    """dnf keeps several versions of what belongs to a kernel."""
+    site.host.write("/etc/dnf/dnf.conf", "[main]\ninstallonlypkgs=kernel-devel\n")
+    site.dnf("install", "kernel-devel-2.0")
+    playbook = site.write("old.yml", 'package: kernel-devel, version: "1.0-1"')
+    site("apply", playbook, "--yes")
+    assert site.has("kernel-devel") and site.host.run(["rpm", "-q", "kernel-devel"]).stdout.count("\n") == 2
+    newer = site.write("newer.yml", 'package: kernel-devel, version: "2.0-1"')
+    for each in (playbook, newer):
+        assert site.report("plan", each)["package:kernel-devel"]["outcome"] == "unchanged"
+    assert "kernel-devel 1.0-1 stays beside version 2.0-1" in site("destroy", playbook, "--yes").out
+    site.host.run(["rpm", "--erase", "--allmatches", "kernel-devel"])
+    site.host.run(["rm", "/etc/dnf/dnf.conf"])
+
+
+def test_the_plan_says_what_hides_a_package(site: DnfSite) -> None:
+    site.host.write("/etc/dnf/dnf.conf", "[main]\nexcludepkgs=ext*\n")
+    site.host.write(
+        "/etc/yum.repos.d/spare.repo", "[spare]\nname=spare\nbaseurl=file:///srv/rpm\nenabled=0\ngpgcheck=0\n"
+    )
+    try:
+        for more in ("", ', version: "1.0-1"'):
+            hidden = site.write("hidden.yml", f"package: extra{more}")
+            reason = site.report("plan", hidden, code=1)["package:extra"]["reason"]
+            assert "its excludepkgs, or those of a repository, hide extra" in reason
+        site.host.run(["rm", "/etc/dnf/dnf.conf"])
+        disabled = site.write("disabled.yml", "package: extra, enable_repositories: [spare]")
+        reason = site.report("plan", disabled, code=1)["package:extra"]["reason"]
+        assert "dnf lacks lists" in reason and "fetch: true those of a disabled dnf_repository" in reason
+    finally:
+        site.host.run(["rm", "-f", "/etc/dnf/dnf.conf", "/etc/yum.repos.d/spare.repo"])

@@ -125,6 +125,20 @@ def test_an_archive_that_is_downloaded_is_unpacked_and_undone(site: Site, web: W
     ]
 
 
+def test_an_archive_that_is_unpacked_through_a_link_is_undone(site: Site) -> None:
+    site.write("real/mine", "mine\n")
+    site.write("real/tool", "former\n")
+    site.host.run(["ln", "-s", "real", f"{site.place}/link"])
+    with zipfile.ZipFile(site.host.path(f"{site.place}/a.zip"), "w") as packed:
+        packed.writestr("tool", "new\n")
+        packed.writestr("lib/part", "x\n")
+    site.come_true(f"  - archive: {site.place}/link\n    host_source: {site.place}/a.zip\n")
+    assert site.read("real/tool") == "new\n"
+    site.say("destroy")
+    assert site.host.run(["ls", f"{site.place}/real"]).stdout == "mine\ntool\n"
+    assert site.read("real/tool") == "former\n"
+
+
 def test_the_controller_fetches_once_and_sends_the_content(site: Site, web: Web, monkeypatch: Any) -> None:
     """The host gets the content and no header. The plan shows the differences, and a wrong URL fails the host."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(site.directory / "cache"))

@@ -112,6 +112,15 @@ def test_plan_says_why_pacman_cannot_install_a_package(site: PacmanSite) -> None
     assert "hold is an option of apt, dnf and zypper, and this host has pacman" in found["package:tool-a"]["reason"]
 
 
+def test_the_plan_of_a_version_in_the_cache_names_only_packages(site: PacmanSite) -> None:
+    playbook = site.write(
+        "old.yml", 'package: tool-b, requires: ["package:tool-a"]', 'package: tool-a, version: "1.0-1"'
+    )
+    planned = site.report("plan", playbook)["package:tool-a"]
+    assert planned["actions"][0]["args"]["packages"] == [{"name": "tool-a", "version": "1.0-1", "others": {}}]
+    assert [change["object"] for change in planned["changes"]] == ["package tool-a"]
+
+
 def test_all_packages_are_upgraded_and_downgraded_again(site: PacmanSite) -> None:
     site.pacman("-U", old())
     site.pacman("-S", "--asdeps", "extra")

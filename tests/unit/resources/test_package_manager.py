@@ -78,7 +78,7 @@ def test_packages_of_rpm_have_their_version_and_lock() -> None:
         "bash": {"version": "5.1.8-9.el9"},
         "glibc": {"version": "2.34-1"},
         "glibc:i686": {"version": "2.34-1"},
-        "kernel": {"version": "5.14-2", "held": True},
+        "kernel": {"version": "5.14-2", "older": ["5.14-1"], "held": True},
         "tzdata": {"version": "1:2026a-1", "held": True},
     }
 
@@ -126,7 +126,10 @@ def test_a_lock_of_zypper_holds_a_whole_package_only() -> None:
     locks += "\nrepo: shop\ntype: package\nsolvable_name: bash\n\n\ntype: package\nversion: < 2\nsolvable_name: bash\n"
     rows = ["bash\tx86_64\t5.1.8-9\t100", "kernel\tx86_64\t5.14-2\t300"]
     host = MemoryMachine({zypper_program.LOCKS: locks}, probes=answers("\n".join(rows)))
-    assert zypper.packages(host) == {"bash": {"version": "5.1.8-9"}, "kernel": {"version": "5.14-2", "held": True}}
+    assert zypper.packages(host) == {
+        "bash": {"version": "5.1.8-9"},
+        "kernel": {"version": "5.14-2", "held": True},
+    }
 
 
 def test_packages_that_zypper_added_itself_are_automatic() -> None:
