@@ -60,7 +60,7 @@ def _check_url(name: str, url: object, schemes: tuple[str, ...]) -> None:
 
 def _check_checksum(checksum: str) -> None:
     algorithm, _, digest = checksum.partition(":")
-    digits = ALGORITHMS.get(algorithm)
+    digits = ALGORITHMS.get(algorithm.lower())
     if digits is None:
         raise ValueError(f"checksum begins with its algorithm: {', '.join((name + ':' for name in ALGORITHMS))}")
     if not re.fullmatch("[0-9A-Fa-f]{%d}" % digits, digest):

@@ -15,7 +15,7 @@ SYSTEMD = ("/usr/lib/systemd/systemd-sysctl", "/lib/systemd/systemd-sysctl")
 
 
 def effect(node: HostNode, world: World) -> str:
-    """Return the file that wins over the node's file at boot; "" if none does."""
+    """Return the line that wins over the node's line at boot; "" if none does."""
     attrs = node.attrs
     if attrs.get("absent"):
         return ""
@@ -26,12 +26,13 @@ def effect(node: HostNode, world: World) -> str:
     if mine not in read.values():
         return f"nothing reads {attrs['path']} at boot: {_unread(attrs['path'], read)}"
     winner = settings.get(_name(attrs["name"]))
-    if winner is None or sources.target(world, winner.path) == mine:
+    if winner is None:
         return ""
     value = kernel_settings.text(winner.text.partition("=")[2])
     if value == kernel_settings.text(attrs["value"]):
         return ""
-    return f"{attrs['name']} is {value} at boot: {winner} is read after {attrs['path']}"
+    last = "last" if sources.target(world, winner.path) == mine else f"after {attrs['path']}"
+    return f"{attrs['name']} is {value} at boot: {winner} is read {last}"
 
 
 def _unread(path: str, read: Iterable[str]) -> str:

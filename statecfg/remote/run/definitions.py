@@ -85,12 +85,24 @@ class StoredDefinitions:
         """Return a digest of a node's definition; it includes the lineage so that a secret can't be guessed from it."""
         digest = self._digests.get(node.provides)
         if digest is None:
-            # As defined: a run replaces references by values.
-            value = [node.type, encode_value(node.options.get("written", node.attrs), -1)]
-            if "holds" in node.options:
-                value.append(node.options["holds"])
-            digest = self._digests[node.provides] = digest_of(self.lineage, value)
+            digest = self._digests[node.provides] = self._digest(node, node.options.get("written", node.attrs))
         return digest
+
+    def _digest(self, node: HostNode, written: Attrs) -> str:
+        """Return the digest of attributes as the playbook defines them: a run replaces references by values."""
+        value = [node.type, encode_value(written, -1)]
+        if "holds" in node.options:
+            value.append(node.options["holds"])
+        return digest_of(self.lineage, value)
+
+    def recorded(self, node: HostNode, resource: Resource) -> bool:
+        """Tell whether a node is defined as a record says, also if an earlier version had fewer attributes."""
+        if resource.digest == self.digest(node):
+            return True
+        known = resource.definition.attrs
+        written = node.options.get("written", node.attrs)
+        older = {name: value for name, value in written.items() if name in known or value not in (None, False)}
+        return resource.digest == self._digest(node, older)
 
     def update_identities(self, resources: Mapping[str, Resource], nodes: Mapping[str, HostNode]) -> None:
         """Update the identities that 0.3.0 stored: it also masked words and paths that contain a secret by accident."""

@@ -26,7 +26,7 @@ def still(recorded: RecordedResources, definitions: StoredDefinitions, nodes: It
         function = node_type.methods.get("drifts") if node_type is not None else None
         if function is None or resource is None or not resource.digest or function(node.attrs):
             continue
-        if resource.digest == definitions.digest(node):
+        if definitions.recorded(node, resource):
             found.append(node.provides)
     return frozenset(found)
 
@@ -77,7 +77,7 @@ class Drift:
         if resource is None or not resource.digest:
             return ["pending"]
         causes = {cause for trigger in step.triggered_by for cause in self.causes_by_node.get(trigger, ())}
-        if resource.digest != self.definitions.digest(step.node):
+        if not self.definitions.recorded(step.node, resource):
             causes.add("definition")
         lineage = self.definitions.lineage
         if not causes or (resource.after and resource.after != present(self._orphan(resource, name), lineage)):
