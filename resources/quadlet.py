@@ -77,8 +77,7 @@ def identity(attrs: Attrs) -> list[str]:
 @quadlet.owns
 def owns(attrs: Attrs) -> list[str]:
     """Own the file of a user where the home directory of this user is."""
-    user = attrs.get("user")
-    return [f"path:~{user}/{unit_managers.in_home(quadlets.path_of(attrs))}"] if user else []
+    return unit_managers.owned_file(attrs.get("user"), quadlets.path_of(attrs))
 
 
 @quadlet.needs

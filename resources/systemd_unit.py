@@ -91,8 +91,7 @@ def identity(attrs: Attrs) -> list[str]:
 @systemd_unit.owns
 def owns(attrs: Attrs) -> list[str]:
     """Own the file of a user where the home directory of this user is."""
-    user = attrs.get("user")
-    return [f"path:~{user}/{unit_managers.in_home(unit_files.path_of(attrs))}"] if user else []
+    return unit_managers.owned_file(attrs.get("user"), unit_files.path_of(attrs))
 
 
 @systemd_unit.needs

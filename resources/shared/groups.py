@@ -59,7 +59,7 @@ class GroupEntry(FacetEntry):
         return self.world.entry("users", item) is not None
 
     def in_the_way(self, now: records.Fields) -> str:
-        """Return whose primary group it is."""
+        """Return the message about the users who have it as their primary group."""
         users = primary_users(self.world, now)
         return f"{self.key()} is the primary group of {', '.join(users)}" if users else ""
 

@@ -108,7 +108,7 @@ class KernelModule(EntryWithTexts):
             _require(self.world, self.attrs["name"])
 
     def in_the_way(self, now: records.Fields) -> str:
-        """Return why the module can't be unloaded."""
+        """Return the reason to keep the module loaded."""
         if now.get("built_in"):
             return f"{self.title()} is built into the kernel"
         users = _users(self.world, self.attrs["name"])

@@ -130,7 +130,7 @@ def _way(world: World, path: str) -> list[str]:
 
 
 def _entered(world: World, path: str, entry: Mapping[str, Any]) -> str:
-    """Return which directory above a path the user can't enter, "" if it can enter all."""
+    """Return the message about a directory above a path that the user can't enter, "" if it can enter all."""
     if str(entry.get("uid")) == "0":
         return ""
     for above in ("/", *_above(path)):
@@ -141,7 +141,7 @@ def _entered(world: World, path: str, entry: Mapping[str, Any]) -> str:
 
 
 def server_problem(world: World, touched: Sequence[str]) -> str:
-    """Return what ends sshd, or removes a program of the login; "" if nothing does.
+    """Return the message about the end of sshd, or about a removed program of the login; "" if both stay.
 
     :param touched: facets with a key, such as `packages sudo`
     """

@@ -22,7 +22,7 @@ def without(some: Held, others: Held) -> dict[str, list[str]]:
 
 
 def undone(was: Held, now: Held, absent: bool) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Return what to grant again, and what to revoke.
+    """Return the privileges to grant again, and those to revoke.
 
     :param was: those of the node's privileges that there were before
     :param now: those that there are

@@ -70,6 +70,14 @@ def owned_place(user: str) -> str:
     return usual_place(user) if user == ALL else f"~{user}/{OWN}/"
 
 
+def owned_file(user: str | None, path: str) -> list[str]:
+    """Return the claim to a user's own file, for `NodeType.owns`; none without a user.
+
+    :param path: the path in `usual_place`
+    """
+    return [f"path:~{user}/{in_home(path)}"] if user else []
+
+
 def in_home(path: str) -> str:
     """Return the part of a path in `usual_place` that is below the home directory."""
     return path[path.index("/.config/") + 1 :]

@@ -153,7 +153,7 @@ class UserEntry(FacetEntry):
         return spec
 
     def _created_again(self, was: records.Fields, memory: UserMemory) -> ActionSpec:
-        """Return what creates a removed user again, with the home directory if the node removed it."""
+        """Return the actions that create a removed user again, with the home directory if the node removed it."""
         name, group = self.key(), memory.get("group")
         restoring = restore.Restore(self.world, memory, users=[name])
         if self.present() is None:

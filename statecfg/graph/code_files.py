@@ -49,7 +49,7 @@ _FIRST_LINE = re.compile(
 
 
 def language(attrs: Mapping[str, Any]) -> str:
-    """Return how programs read the file that a node writes: `SHELL`, `LINES`, `RULES`, or `DATA`.
+    """Return the kind of the file that a node writes: `SHELL`, `LINES`, `RULES`, or `DATA`.
 
     :param attrs: the node's attributes
     """

@@ -98,7 +98,7 @@ def is_code(node_type: str, attribute: str, attrs: Mapping[str, Any]) -> bool:
 
 
 def _language(node_type: str, attribute: str, attrs: Mapping[str, Any]) -> str:
-    """Return how programs read an attribute of a node."""
+    """Return the kind of an attribute of a node, see `code_files.language`."""
     if attribute in _rules(node_type):
         return RULES
     if attribute in _EVERYWHERE:

@@ -156,7 +156,7 @@ class FacetEntry:
         return {self.fields[0]: found} if self.single and found is not None else found
 
     def restore(self, was: Fields) -> ActionSpec:
-        """Return what makes a removed thing again. A thing with a secret stays removed."""
+        """Return the actions that make a removed thing again. A thing with a secret stays removed."""
         if self.secret:
             return ActionSpec(left=[f"{self.title()} is not restored: statecfg does not record {self._secrets()}"])
         return ActionSpec(self.create(was))
