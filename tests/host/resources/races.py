@@ -16,9 +16,17 @@ from tests.lab import Host, add_user
 
 DRIVER = Path(__file__).parent / "races_on_host.py"
 USERS = ("mal0", "mal1", "mal2")
-KINDS = ("git", "venv", "npm", "gem", "archive", "directory", "file")
+KINDS = (
+    "git", "venv", "npm", "gem", "archive", "directory", "file", "purge", "line", "json", "symlink", "hard_link",
+    "remove", "ssh_key", "known_host", "authorized_key", "unit",
+)  # fmt: skip
+# The nodes that have their own place in the home directory, and those that write files which have links next to them.
+PLACES = {"authorized_key": ".ssh", "unit": ".config"}
+LINKED = KINDS[5:]
+HIDDEN = "nobody else reads this"
 CANARY = "/srv/canary"
 RAN = "/var/tmp/ran"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 # root prepares a repository, an archive, and directories of its own in the homes of the users.
 OURS = """
 set -e
@@ -28,6 +36,7 @@ cd /srv/repo && git config user.name a && git config user.email a@b
 echo one > f && git add f && git commit -qm one
 mkdir -p /srv/tree/bin /srv/canary && echo tool > /srv/tree/bin/tool && tar -C /srv/tree -czf /srv/tree.tar.gz .
 echo ours > /srv/canary/f && echo ours > /srv/canary/tool && chmod 755 /srv/canary
+mkdir -p /srv/canary/systemd/user && echo "{\"hidden\": \"$2\"}" > /srv/canary/hidden && chmod 600 /srv/canary/hidden
 : > "$1" && chmod 666 "$1"
 """
 # Each user has for each kind: x and good, which are harmless; evil, which names the program everywhere; and two links.
@@ -39,10 +48,15 @@ id -u >> "$1"
 cat
 END
 chmod 755 ~/run
-mkdir -p git venv npm gem archive directory file
-for kind in git venv npm gem archive directory file; do
-    cd ~/$kind && ln -s evil link && ln -s /srv/canary out && mkdir evil good && cp -r evil x
+for kind in $3; do
+    mkdir ~/$kind && cd ~/$kind && ln -s evil link && ln -s /srv/canary out && mkdir evil good && cp -r evil x
 done
+for kind in $4; do
+    cd ~/$kind/evil && ln -s /srv/canary sub && ln -s /srv/canary/hidden f
+    ln -s /srv/canary/hidden authorized_keys && ln -s /srv/canary/systemd systemd
+    mkdir -p ../x/sub ../good/sub && echo '{}' | tee ../x/f > ../good/f
+done
+rm -rf ~/.ssh ~/.config && mv ~/authorized_key/x ~/.ssh && mv ~/unit/x ~/.config
 cd ~/git && rm -r evil good x && git clone -q /srv/repo x && cp -r x good && cp -r x evil && cd evil
 echo '* filter=e diff=e' > .git/info/attributes && touch f && sleep 0.01 && echo two >> f
 for name in core.fsmonitor core.sshCommand core.editor core.pager core.askpass remote.origin.uploadpack \
@@ -86,15 +100,37 @@ def node(kind: str, home: str) -> Graph:
         return resources.archive(path, host_source="/srv/tree.tar.gz", owner="root")
     if kind == "directory":
         return resources.directory(path, mode="0750", owner="root")
-    return resources.file(path + "/f", content="root\n", owner="root", mode="0600")
+    if kind == "purge":
+        return resources.directory(path, purge=True)
+    if kind == "line":
+        return resources.line_in_file(path + "/f", line="root", create=True, backup=".old", validate=["true", "{}"])
+    if kind == "json":
+        return resources.json_key(path + "/f", key="root", value=1, create=True, mode="0644")
+    if kind == "symlink":
+        return resources.symlink(path + "/f", target="/srv/tree", owner="root", replace=True)
+    if kind == "hard_link":
+        return resources.hard_link(path + "/other", target=path + "/f", replace=True)
+    if kind == "remove":
+        return resources.remove(path + "/sub", recursive=True)
+    if kind == "ssh_key":
+        return resources.ssh_key(path + "/sub/key", owner="root")
+    if kind == "known_host":
+        return resources.known_host("example.org", key=KEY, path=path + "/f")
+    if kind == "authorized_key":
+        return resources.authorized_key("race", user=home.rpartition("/")[2], key=KEY)
+    if kind == "unit":
+        sections = {"Service": {"ExecStart": "/bin/true"}}
+        return resources.systemd_unit("race.service", user=home.rpartition("/")[2], sections=sections)
+    return resources.file(path + "/f", content="root\n", owner="root", mode="0600", backup=".old")
 
 
 def prepared(host: Host) -> None:
     """Prepare a host for the races."""
-    host.run(["sh", "-c", OURS, "sh", RAN])
+    host.run(["sh", "-c", OURS, "sh", RAN, HIDDEN])
+    theirs = THEIRS.replace("$1", RAN).replace("$3", " ".join(KINDS)).replace("$4", " ".join(LINKED))
     for user in USERS:
         add_user(host, user)
-        host.run(["runuser", "-l", user, "-c", THEIRS.replace("$1", RAN)])
+        host.run(["runuser", "-l", user, "-c", theirs])
         host.run(["chown", "-R", "root:", *(f"/home/{user}/{kind}/good" for kind in KINDS)])
     host.write("/opt/races.py", DRIVER.read_text())
 
@@ -111,7 +147,7 @@ def race(host: Host, rounds: int, seed: int, kinds: tuple[str, ...] = KINDS) -> 
             blobs = [encode_value(blob, inline=1 << 30) for blob in definition.blobs.values()]
             nodes[f"{user} {kind}"] = {"layers": definition.layers, "blobs": blobs}
     users = [(int(host.run(["id", "-u", user]).stdout), f"/home/{user}") for user in USERS]
-    given = {"nodes": nodes, "users": users, "kinds": kinds, "rounds": rounds, "seed": seed, "ran": RAN}
+    given = {"nodes": nodes, "users": users, "kinds": kinds, "places": PLACES, "rounds": rounds, "seed": seed, "ran": RAN}
     look = ["find", CANARY, "/srv/repo", "/srv/tree", "/etc", "-printf", "%p %y %m %u %g %s %T@\n"]
     before = host.run(look).stdout
     argv = ["python3", "-I", "-S", "/opt/races.py", str(ROOT)]
@@ -119,4 +155,5 @@ def race(host: Host, rounds: int, seed: int, kinds: tuple[str, ...] = KINDS) -> 
     found: dict[str, Any] = json.loads(done.stdout)
     assert "0" not in found["ran"], found
     assert host.run(look).stdout == before
+    assert not host.run(["grep", "-rl", HIDDEN, "/home"], check=False).stdout
     return found

@@ -39,8 +39,11 @@ def exchange(one: str, other: str) -> None:
     libc.renameat2(AT_FDCWD, one.encode(), AT_FDCWD, other.encode(), EXCHANGE)
 
 
-def attack(uid: int, home: str, kinds: list[str], seed: int) -> None:
-    """Exchange the directories of a user until the process is killed."""
+def attack(uid: int, home: str, kinds: list[str], places: dict[str, str], seed: int) -> None:
+    """Exchange the directories of a user until the process is killed.
+
+    :param places: kind → the place in the home directory, for those that have a place of their own
+    """
     os.setgroups([])
     os.setgid(uid)
     os.setuid(uid)
@@ -49,7 +52,7 @@ def attack(uid: int, home: str, kinds: list[str], seed: int) -> None:
         kind = choose.choice(kinds)
         place = os.path.join(home, kind)
         exchange(
-            os.path.join(place, "x"),
+            os.path.join(home, places[kind]) if kind in places else os.path.join(place, "x"),
             os.path.join(
                 place, choose.choice(("evil", "evil", "good", "good", "good", choose.choice(("link", "out"))))
             ),
@@ -87,7 +90,7 @@ def main(given: dict[str, Any]) -> None:
         child = os.fork()
         if child == 0:
             os.nice(5)
-            attack(uid, home, given["kinds"], seed + number)
+            attack(uid, home, given["kinds"], given["places"], seed + number)
         attackers.append(child)
     seen: dict[str, int] = {}
     choose = random.Random(seed)
