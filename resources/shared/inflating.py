@@ -11,7 +11,10 @@ from statecfg.remote.graph.errors import StatecfgError
 MOST_MEMORY = 72 << 20  # bytes that xz may use; `xz -9` needs 65 MiB
 MOST_HEADER = 1 << 20  # bytes of the headers of one entry
 FREE, RATIO = 128 << 20, 100  # more bytes than the first are allowed only up to this multiple of the packed bytes
+MOST_PARTS = 200_000  # compressed parts, one after another
 LONGEST = 300.0  # seconds for all of the content
+_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
+_LONG = b"0" * 100  # tarfile takes quadratic time to read a number in the settings of an entry (CVE-2024-6232)
 PIECE = 1 << 18  # bytes
 
 
@@ -37,7 +40,7 @@ class Unpacked:
         self.raw.seek(0)
         self._make = _decompressor(self.raw.read(6))
         self.raw.seek(0)
-        self.packed = self.position = 0
+        self.packed = self.position = self.parts = 0
         self._codec: Any = self._make() if self._make is not None else None
         self._rest, self._first = b"", True
 
@@ -67,13 +70,15 @@ class Unpacked:
             if self.headroom < 0:
                 raise UnsafeArchive(f"an entry has more than {MOST_HEADER} bytes of names and settings")
         found = self._next(size)
-        if len(found) == size or not found:
-            return found
-        pieces, missing = [found], size - len(found)
-        while missing and pieces[-1]:
-            pieces.append(self._next(missing))
-            missing -= len(pieces[-1])
-        return b"".join(pieces)
+        if len(found) < size and found:
+            pieces, missing = [found], size - len(found)
+            while missing and pieces[-1]:
+                pieces.append(self._next(missing))
+                missing -= len(pieces[-1])
+            found = b"".join(pieces)
+        if self.headroom is not None and _LONG in found.translate(_ZEROS):
+            raise UnsafeArchive(f"an entry has {len(_LONG)} digits in a row in its names and settings")
+        return found
 
     def _next(self, most: int) -> bytes:
         """Return some of the next bytes; nothing at the end."""
@@ -118,6 +123,9 @@ class Unpacked:
             if not data:
                 return False
             rest = data.lstrip(b"\0")
+        self.parts += 1
+        if self.parts > MOST_PARTS:
+            raise UnsafeArchive(f"it has more than {MOST_PARTS} compressed parts")
         self._codec = self._make() if self._make is not None else None
         self._rest, self._first = rest, False
         return True

@@ -281,10 +281,14 @@ def _parts(name: str) -> list[str]:
 
 def _check_parents(found: Mapping[str, PackedFile]) -> None:
     checked: set[str] = set()
+    length = 0
     for name in found:
         above = posixpath.dirname(name)
         while above and above not in checked:
             checked.add(above)
+            length += len(above)
+            if length > MOST_NAMES or len(checked) > MOST_ENTRIES:
+                raise UnsafeArchive(f"it has more than {MOST_ENTRIES} directories, or their paths are too long")
             member = found.get(above)
             if member is not None and member.kind != "directory":
                 raise UnsafeArchive(f"{name!r} is inside {above!r}, which is not a directory")
