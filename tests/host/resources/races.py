@@ -147,7 +147,8 @@ def race(host: Host, rounds: int, seed: int, kinds: tuple[str, ...] = KINDS) -> 
             blobs = [encode_value(blob, inline=1 << 30) for blob in definition.blobs.values()]
             nodes[f"{user} {kind}"] = {"layers": definition.layers, "blobs": blobs}
     users = [(int(host.run(["id", "-u", user]).stdout), f"/home/{user}") for user in USERS]
-    given = {"nodes": nodes, "users": users, "kinds": kinds, "places": PLACES, "rounds": rounds, "seed": seed, "ran": RAN}
+    given = {"nodes": nodes, "users": users, "kinds": kinds, "places": PLACES, "rounds": rounds, "seed": seed}
+    given["ran"] = RAN
     look = ["find", CANARY, "/srv/repo", "/srv/tree", "/etc", "-printf", "%p %y %m %u %g %s %T@\n"]
     before = host.run(look).stdout
     argv = ["python3", "-I", "-S", "/opt/races.py", str(ROOT)]
