@@ -232,7 +232,7 @@ def _answer(call: Mapping[str, Any]) -> str:
         return f"; this plan uses its last answer, of {host_lines.moment(call.get('at'))}"
     texts = {
         "dry-run": "; this plan uses its answer to a dry run",
-        "unknown": "; it has not been called yet, so this plan does not know what it adds or keeps",
+        "unknown": "; no answer of it is known yet, so this plan does not know what it adds or keeps",
         "failed": "; its last answer does not fit this definition",
     }
     return texts.get(str(call.get("answer")), "")
