@@ -35,10 +35,11 @@ def check(world: World, name: str, attrs: records.Attrs, reload: bool, nodes: Ma
     :param nodes: all nodes of the host
     :raises CheckError: if this is not possible
     """
-    unit_managers.require(world, name, attrs)
     try:
-        state = systemd.find(world, name)
+        state = systemd.find(world, name)  # first: it fails on hosts without systemd
+        unit_managers.require(world, name, attrs)
     except Unknown:
+        unit_managers.require(world, name, attrs)
         if attrs.get("masked") is False or (attrs.get("running") is None and world.triggered_by):
             raise
         # A required package brings the unit and may start it with a configuration that is outdated by then. Each step
