@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from statecfg.remote.graph.model import ActionSpec, Blob, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
+from statecfg.remote.ledger.records import SAID
 from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths, records, restore, snapshot
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 
 SMALL = 64 << 10  # bytes
+NOTHING = "nothing"  # the content of a node that has written none: no file is like it
 FOLLOW = "follow: true manages the file that it points to"
 HELP = FOLLOW + ", replace: true replaces the link"
 
@@ -144,6 +146,10 @@ def learn_content(node: HostNode, memory: FileMemory, world: World, said: Mappin
     """
     if said.get("content"):
         return {"ours": said["content"]}
+    if node.attrs.get("url") is not None and node.attrs.get("content") is None:
+        # Only the action knows what it fetched. What is there without it came from others.
+        plain: Any = memory
+        return {"ours": memory.get("ours") or (plain.get(SAID) or {}).get("content") or NOTHING}
     stat = None if node.attrs.get("absent") else world.stat(memory["path"])
     if stat is None or stat.file_type != "file":
         return {}

@@ -125,6 +125,17 @@ def test_an_archive_that_is_downloaded_is_unpacked_and_undone(site: Site, web: W
     ]
 
 
+def test_content_of_others_stays_after_a_change_of_the_node(site: Site, web: Web) -> None:
+    """Without a checksum, the file is as defined. An apply that fetches nothing must not take it for its own."""
+    web.put("/later", "fetched\n")
+    wanted = download(site, "f", f"{web.url}/later")
+    site.report("apply", wanted)
+    site.write("f", "by hand\n")
+    site.report("apply", wanted + '    mode: "0600"\n')
+    assert "others have changed the content" in site.say("destroy").out
+    assert site.read("f") == "by hand\n"
+
+
 def test_an_archive_that_is_unpacked_through_a_link_is_undone(site: Site) -> None:
     site.write("real/mine", "mine\n")
     site.write("real/tool", "former\n")
