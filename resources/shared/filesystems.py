@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,8 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError, HostNode
 from statecfg.remote.graph.nodetype import facet
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result
-from statecfg.remote.machine.world import Machine, World
-from statecfg.resources.shared import paths, records
+from statecfg.remote.machine.world import Machine, Stat, World
+from statecfg.resources.shared import paths, places, records
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -96,6 +97,15 @@ def make_filesystem(machine: Machine, path: str, fstype: str, label: str | None,
     return machine.run(["mkfs." + fstype, *options, *named, path], effect, timeout=TIMEOUT)
 
 
+def require_place(world: World, path: str, stat: Stat | None, program: str) -> None:
+    """Check that no other user can put a link to another file in the place of what a program overwrites.
+
+    :raises CheckError: if one can
+    """
+    device = stat is not None and stat.file_type != "file"  # the group of a device may write it
+    places.require_root(world, [posixpath.dirname(path) if device else path], program)
+
+
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the content of the device with the wanted file system.
 
@@ -111,6 +121,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
     found, called = content(world, path)
     if found == attrs["fstype"]:
         return []
+    require_place(world, path, stat, "mkfs")
     if found:
         text = "%s contains %s, which a new file system would destroy; remove it with wipefs first"
         raise CheckError(text % (path, called))

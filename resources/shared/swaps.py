@@ -95,7 +95,7 @@ def _line(node: HostNode) -> HostNode:
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
     """Compare the file, the line in fstab and the swap space in use with what is wanted.
 
-    :raises CheckError: if the file or device contains something else
+    :raises CheckError: if the file or device contains something else, or others can exchange it
     """
     attrs = node.attrs
     path = paths.followed(world, attrs["path"])
@@ -108,6 +108,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
             return [*stopped, *lines]
         _require_swap(world, path, stat, used)
         return [*stopped, *lines, paths.remove(path)]
+    filesystems.require_place(world, path, stat, "mkswap")
     swap = stat is not None and _require_swap(world, path, stat, used)
     if _wants_file(attrs, path, stat):
         paths.require_parent(world, path, node, nodes)
