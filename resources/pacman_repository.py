@@ -29,6 +29,8 @@ def pacman_repository(
     Packages automatically require the repository. If pacman does not accept its configuration then, statecfg restores
     the former one. The plan fails if another file defines the repository, because pacman then does nothing.
 
+    Without these lists, pacman installs nothing. If it can't fetch them, pacman.conf leaves the repository out again.
+
     Undo: statecfg restores the file that had this name before, or removes the repository, its line and its lists.
     Packages that came from it stay, unless their own nodes leave the definition as well.
 

@@ -63,9 +63,20 @@ def leave_out(machine: Machine, path: str) -> Result:
 
 
 @op(mutex="pacman")
-def fetch_lists(machine: Machine) -> Result:
-    """Fetch the lists of all repositories; pacman can't fetch those of a single one."""
-    return machine.run(["pacman", "-Sy", "--noconfirm"], {"files": [LISTS]}, timeout=package_steps.TIMEOUT)
+def fetch_lists(machine: Machine, path: str) -> Result:
+    """Fetch the lists of all repositories; pacman can't fetch those of a single one.
+
+    If there are none of the repository then, pacman.conf leaves it out again, because pacman would install nothing.
+
+    :param path: the file of the repository
+    """
+    result = machine.run(["pacman", "-Sy", "--noconfirm"], {"files": [LISTS]}, timeout=package_steps.TIMEOUT)
+    if result["status"] != "ok" and machine.stat(f"{LISTS}/{posixpath.basename(path)[:-5]}.db") is None:
+        undone: Result = leave_out.function(machine, path)
+        left = "leaves it out" if undone["status"] == "ok" else f"still includes it ({undone['reason']})"
+        text = "%s; %s %s, because pacman installs nothing without these lists"
+        result = {**result, "reason": text % (result["reason"], CONFIGURATION, left)}
+    return result
 
 
 def included(world: World, path: str) -> bool:
@@ -137,7 +148,7 @@ def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[A
         # pacman fails if a file that it includes does not exist.
         actions.insert(0, leave_out(path)) if absent else actions.append(include(path))
     if not absent and node.attrs.get("fetch") and (actions or world.stat(_list(node)) is None):
-        actions.append(fetch_lists())
+        actions.append(fetch_lists(path))
     return actions
 
 

@@ -174,7 +174,10 @@ def test_a_repository_that_does_not_answer_fails(site: PacmanSite) -> None:
     before = settings(site.host)
     playbook = site.write("gone.yml", 'pacman_repository: second, servers: ["file:///srv/nothing"]')
     failed = site.report("apply", playbook, "--yes", code=1)["pacman_repository:second"]
-    assert failed["reason"].startswith("fetch_lists:")
+    assert failed["reason"].startswith("fetch_lists:") and "/etc/pacman.conf leaves it out" in failed["reason"]
+    site.host.run(["pacman", "-S", "--noconfirm", "extra"])
+    site.host.run(["pacman", "-R", "--noconfirm", "extra"])
+    assert site.report("apply", playbook, "--yes", code=1)["pacman_repository:second"]["reason"] == failed["reason"]
     site("destroy", playbook, "--yes")
     assert settings(site.host) == before
 
