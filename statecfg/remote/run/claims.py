@@ -33,6 +33,8 @@ LISTS = ("part", "adds", "whole", "inside")  # kinds of claims that are not abou
 FILE = "path:"  # begins the name of a file in `part:` and `whole:`
 HELP = "Remove it from one of the two playbooks, or set `take_over: true` here"
 SHOWN = 3  # owners in a message
+# Beginnings of the types whose users are those of a server or of an image, not of the host.
+OTHER_USERS = ("container", "mariadb_", "postgresql_", "redis_")
 
 
 class Claims:
@@ -239,7 +241,9 @@ class Claims:
                 continue
             for owner in self.foreign:
                 definition = look(owner.playbook, owner.name)
-                attrs = definition.attrs if definition is not None and not definition.attrs.get("absent") else {}
+                if definition.attrs.get("absent") or definition.type.startswith(OTHER_USERS):
+                    continue
+                attrs = definition.attrs
                 if name in ((attrs.get("owner"), attrs.get("user")) if kind == "user" else (attrs.get("group"),)):
                     yield owner, (f"{owner} needs the {kind} {name}, and this node removes it", [thing])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,14 @@ from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.ledger.claims import OWNED, owned
 from statecfg.remote.ledger.records import identities
 from statecfg.remote.machine.planned import Planned
-from statecfg.remote.run.claims import Claims
+from statecfg.remote.run.claims import OTHER_USERS, Claims
 from statecfg.remote.run.definitions import StoredDefinitions
 from statecfg.remote.run.order import Order
 from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.run.shared_files import Owner
 from statecfg.resources.shared.tree import VITAL
+from tests import ROOT as CHECKOUT
 from tests.each import check_each
 from tests.unit.resources import test_cases as cases
 from tests.unit.resources.conformance.types import STATE_DIR, TYPES, Example, actions, examples, prepared, settles
@@ -161,3 +163,13 @@ def test_equal_nodes_of_two_playbooks_are_no_conflict(tmp_path: Path) -> None:
         assert planned(example, example.layers(), owners).steps[example.name].outcome == "changed"
 
     check_each(by_type(TYPES), check)
+
+
+def test_only_users_of_the_host_keep_another_playbook_from_removing_them() -> None:
+    """A role of PostgreSQL may have the name of a user of the host. The attributes of such types are other texts."""
+    found = {}
+    for page in sorted((CHECKOUT / "resources").glob("*.py")):
+        for kind in re.findall(r"^    (?:user|owner|group): (\w+)", page.read_text(encoding="utf-8"), re.M):
+            found[page.stem] = kind in ("UserName", "GroupName", "Owner", "OwnerGroup")
+    assert {name for name, of_host in found.items() if not of_host} >= {"mariadb_grant", "postgresql_database"}
+    assert [name for name, of_host in found.items() if of_host is name.startswith(OTHER_USERS)] == []
