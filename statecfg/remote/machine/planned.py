@@ -183,7 +183,7 @@ class Planned(Overlay):
                 before = None
             new = old.copy()
         else:
-            new, old = self._newcomer("file", real_path, 0o644), None
+            new, old = self._newcomer("file", real_path, 0o600 if blob.hides() else 0o644), None
         new.size = blob.size
         refused = self._own("write", path, new, owner, group)
         if refused is None and before != blob:

@@ -200,6 +200,8 @@ class RealMachine(Machine):
                     blob, proven = Blob(blob.sha256, blob.size, path=f"/proc/self/fd/{source}"), False
             self._sweep(parent)
             temporary = files.temporary_name()
+            if old_info is None and mode is None and blob.hides():
+                mode = 0o600
             dress = (old_info, mode, owner, group, parent, name)
             trial = (temporary, parent, blob, lambda opened: files.dress(opened, *dress), proven)
             if self.batch is not None and validate is None and not backup and name != ".":

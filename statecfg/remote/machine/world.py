@@ -224,9 +224,9 @@ class Machine(World):
     ) -> Result:
         """Replace `path` by a file with this content, atomically and durably.
 
-        Mode, owner and group stay if they are not given. A new file gets 0644 and the running user. An access list is
-        removed if it grants more than the given mode, or if an untrusted former owner (not root, the running user or
-        the new owner) may have made it.
+        Mode, owner and group stay if they are not given. A new file gets 0644, with a secret 0600, and the running
+        user. An access list is removed if it grants more than the given mode, or if an untrusted former owner (not
+        root, the running user or the new owner) may have made it.
 
         :param backup: suffix of the copy of the old file that is kept next to the new one
         :param validate: a command; `{}` in it is replaced by the path of the temporary file with the new content; if it

@@ -237,3 +237,19 @@ def test_files_that_are_not_text_are_refused_and_stay(site: Site, text: str) -> 
         (node,) = nodes(report).values()
         assert "is not a text file" in node["reason"] or "is not UTF-8 text" in node["reason"]
     assert path.read_bytes() == data
+
+
+def test_a_new_file_with_a_secret_is_private(site: Site) -> None:
+    place = site.place
+    site.come_true(
+        f"""\
+  - {{file: {place}/whole, content: "pw = {{{{ word }}}}"}}
+  - {{line_in_file: {place}/lines, line: "pw = {{{{ word }}}}", create: true}}
+  - {{json_key: {place}/json, key: pw, value: "{{{{ word }}}}", create: true}}
+  - {{file: {place}/plain, content: "no secret"}}
+  - {{file: {place}/given, content: "pw = {{{{ word }}}}", mode: "0640"}}
+"""
+    )
+    modes = {name: site.host.run(["stat", "-c", "%a", f"{place}/{name}"]).stdout for name in ("whole", "lines", "json")}
+    assert set(modes.values()) == {"600\n"}, modes
+    assert site.host.run(["stat", "-c", "%a", f"{place}/plain", f"{place}/given"]).stdout == "644\n640\n"
