@@ -129,6 +129,23 @@ class Blob:
             for start in range(0, len(data), size):
                 yield data[start : start + size]
 
+    def require(self) -> None:
+        """Check that a file with former content is as it was written.
+
+        :raises CheckError: if it is not
+        """
+        if self.path is None:
+            return
+        try:
+            found = sha256(size=self.size)
+            for piece in self.chunks():
+                found.update(piece)
+            why = "" if found.hexdigest() == self.sha256 else "is damaged"
+        except OSError as problem:
+            why = f"can't be read ({problem.strerror})"
+        if why:
+            raise CheckError(f"the former content {self.path} {why}: restore this file from a backup")
+
     def hides(self) -> bool:
         """Tell whether the content contains a secret of this run; False if it has not arrived."""
         if self.secret is None:

@@ -248,8 +248,10 @@ class Planner:
             if isinstance(node, Dependent):
                 return normalised(node_type.methods["on_removal"](node, node.near, self.machine), node)
             if isinstance(node, Orphan):
-                for blob in contents(node.snapshot) if secretive(node.attrs) else ():
-                    blob.secret = True
+                for blob in contents(node.snapshot):
+                    blob.require()
+                    if secretive(node.attrs):
+                        blob.secret = True
                 undo = node_type.run_undo(node, node.snapshot, self.machine, self.removals, self.managed)
                 spec = normalised(undo, node)
                 left = [*spec.left, *([node_type.overwriting] if spec.steps and node_type.overwriting else ())]

@@ -39,6 +39,20 @@ def test_a_file_that_gets_its_content_back_is_restored(site: Site, light_host: H
     assert listed(light_host, place) == ["mine"]
 
 
+@pytest.mark.parametrize("damage, why", [("truncate -s 3", "is damaged"), ("rm", "can't be read")])
+def test_damaged_former_content_restores_nothing(
+    site: Site, light_host: Host, place: str, damage: str, why: str
+) -> None:
+    site.fresh()
+    light_host.write(f"{place}/mine", "was here\n")
+    site.play(f"file('{place}/mine', content='new')")
+    site("apply", "site.py", "--yes")
+    light_host.run(["sh", "-c", f"{damage} /var/lib/statecfg/before/*"])
+    failed = site("destroy", "site.py", "--yes", code=1).out
+    assert why in failed and "restore this file from a backup" in failed
+    assert light_host.read(f"{place}/mine") == "new"
+
+
 def test_resources_that_left_the_definition_stay_until_pruned(site: Site, light_host: Host, place: str) -> None:
     light_host.write(f"{place}/mine", "was here\n", mode=0o600)
     site.play(*text(place, "mine", "a", "b"))
