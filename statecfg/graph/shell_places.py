@@ -10,7 +10,7 @@ _RUNS = re.compile(
     r"timeout\s+\S+|trap|until|while|xargs|[\w./-]*sh\d*(?:\s+-\w+)*\s+-\w*c|su\b[^;&|\n]*\s-\w*c|"
     r"ssh(?![\w-])[^;&|\n]*|\[\[[^;&|\n]*\s-(?:eq|ne|[gl][et]))\s+$"
 )
-_INDEX = re.compile(r"\[[^\]\s]*$")
+_INDEX = re.compile(r"[\w(]\[[^\]\s]*$|=\([^)]*\s\[[^\]\s]*$")
 _HERE = re.compile(r"<<-?\s*(?:(['\"])([\w.-]+)\1|\\?([\w.-]+))")
 _COMMAND_ENDS = ";&|\n("
 
