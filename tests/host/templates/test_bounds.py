@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.figures import loop
 from statecfg import templates
 from statecfg.problems import InvalidInput
 from statecfg.problems.positions import SourceLocation
@@ -116,5 +117,7 @@ def in_child(text: str, project: Path) -> tuple[int, float]:
 @pytest.mark.parametrize("number", range(len(GROWING)))
 def test_a_template_that_grows_or_loops_ends_with_its_line(number: int, tmp_path: Path) -> None:
     templates.render_file.__module__  # noqa: B018  # loads Jinja2 before the process is copied
+    before = loop()
     code, seconds = in_child(GROWING[number], tmp_path)
-    assert (code, seconds < 5) == (0, True), (GROWING[number], seconds)
+    # A busy or slow machine must not fail the test: 5 seconds are about 75 loops of the benchmarks.
+    assert (code, seconds < max(5, 75 * max(before, loop()))) == (0, True), (GROWING[number], seconds)
