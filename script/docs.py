@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "script")]
 
 import click  # noqa: E402  # the line above lets the imports below find the package without an installation
+from built_in_types import table as built_in_types  # noqa: E402  # as above
 from documented_limits import LIMITS  # noqa: E402  # as above
 
 from statecfg import resources  # noqa: E402  # as above
@@ -87,7 +88,7 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 def node_types() -> str:
     """Return the page of node types."""
-    names = resources.available_in(str(ROOT / "resources"))
+    names = resources.available()
     parts = [
         f"{MADE}# Node types\n\nThe built-in node types: {', '.join(f'[{name}](#{name})' for name in names)}.\n\n"
         "Call a node type with its arguments in order and its attributes by name. In Hy, you can write `-` for `_`.\n"
@@ -358,7 +359,7 @@ def index() -> str:
 
 def stub() -> str:
     """Return the stub of the node types in Hy, from which type checkers learn their attributes."""
-    names = [path.stem for path in (ROOT / "resources").glob("*.hy")]
+    names = [path.stem for path in (ROOT / "resources").rglob("*.hy")]
     return stubs.module([getattr(resources, name) for name in names], MADE_STUB)
 
 
@@ -375,6 +376,7 @@ def made() -> dict[Path, str]:
         ROOT / "docs/errors.md": errors(),
         ROOT / "docs/coverage.md": coverage.text(),
         ROOT / "resources/_hy.pyi": stub(),
+        ROOT / "resources/index/types.py": built_in_types(ROOT / "resources"),
     }
 
 

@@ -22,6 +22,7 @@ from statecfg.problems.python_source import parse
 from statecfg.remote import OLDEST
 from statecfg.remote.graph import borg, predicates
 from statecfg.remote.graph.nodetype import NodeType
+from statecfg.resources.index.modules import module_of
 
 LINES = "__statecfg_lines__"  # in a module on a host: (file, {line in the module: line in the file})
 ON_CONTROLLER = (Graph, Play, Relation)
@@ -63,7 +64,7 @@ def compile_for_host(path: str) -> tuple[str, bool]:
     module = next(loaded, None)
     if module is None:
         stem = os.path.splitext(os.path.basename(file))[0]
-        module = import_module("statecfg.dialects").load_module(f"statecfg.resources.{stem}", file)
+        module = import_module("statecfg.dialects").load_module(module_of(stem), file)
     tree = host_tree(module)
     return python_source(tree, file), needs_hy(tree)
 

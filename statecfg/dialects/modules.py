@@ -18,6 +18,7 @@ from statecfg.playbook.services import Playbook
 from statecfg.playbook.user_code import LIBRARIES
 from statecfg.problems import positions
 from statecfg.remote.graph.nodetype import REGISTRY, NodeType, register
+from statecfg.resources.index.modules import module_of
 
 _BUILT_IN = list(resources.__path__)
 _root = ""
@@ -82,7 +83,8 @@ def enter(root: str) -> None:
 def _is_of_project(module: str) -> bool:
     """Return whether a module is a file of the current project. In a checkout of statecfg, built-in ones are not."""
     path = _file(sys.modules.get(module))
-    return bool(_root) and path.startswith(_root + os.sep) and os.path.dirname(path) not in _BUILT_IN
+    built_in = tuple(directory + os.sep for directory in _BUILT_IN)
+    return bool(_root) and path.startswith(_root + os.sep) and not path.startswith(built_in)
 
 
 def current_root() -> str:
@@ -94,7 +96,7 @@ def _forget(name: str) -> None:
     """Remove a node type. A built-in node type with the same name becomes available again."""
     del REGISTRY[name]
     vars(resources).pop(name, None)
-    built_in = getattr(sys.modules.get(f"{resources.__name__}.{name}"), name, None)
+    built_in = getattr(sys.modules.get(module_of(name)), name, None)
     if isinstance(built_in, NodeType):
         register(built_in)
 

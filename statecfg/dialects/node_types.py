@@ -10,6 +10,7 @@ from statecfg import resources
 from statecfg.dialects import load_module
 from statecfg.graph.registry import no_node_type_in, unknown_node_type
 from statecfg.remote.graph.nodetype import REGISTRY, NodeType
+from statecfg.resources.index.modules import module_of
 
 
 def load_node_type(name: str, frame: FrameType | None) -> NodeType[...]:
@@ -22,18 +23,19 @@ def load_node_type(name: str, frame: FrameType | None) -> NodeType[...]:
     if path is None:
         raise unknown_node_type(name, frame)
     if path.endswith(".hy"):
-        load_module(f"statecfg.resources.{name}", path)
+        load_module(module_of(name), path)
     else:
-        import_module(f"statecfg.resources.{name}")
+        import_module(module_of(name))
     if name not in REGISTRY:
         raise no_node_type_in(name, path)
     return REGISTRY[name]
 
 
 def _file(name: str) -> str | None:
+    inside = module_of(name).removeprefix(f"{resources.__name__}.").split(".")[:-1]
     for directory in resources.__path__:
         for suffix in resources.SUFFIXES:
-            path = os.path.join(directory, name + suffix)
+            path = os.path.join(directory, *inside, name + suffix)
             if os.path.isfile(path):
                 return path
     return None

@@ -9,6 +9,7 @@ from statecfg.graph.nodes import Node
 from statecfg.playbook.wire_node import WireNode
 from statecfg.problems import Problem, problem
 from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.resources.index.modules import module_of
 
 TYPE = "reboot"
 
@@ -21,7 +22,7 @@ def arranged(layers: list[list[WireNode]], nodes: Iterable[Node], problems: list
     :param problems: receives the problems
     """
     own = {node.provides: node for node in nodes if node.type == TYPE and not node.broken}
-    if not own or REGISTRY[TYPE].module != f"statecfg.resources.{TYPE}":  # the project may have a type of this name
+    if not own or REGISTRY[TYPE].module != module_of(TYPE):  # the project may have a type of this name
         return layers
     for node in own.values():
         if not (node.attrs.get("when_exists") or node.attrs.get("always") or node.triggers):

@@ -15,6 +15,7 @@ from statecfg.problems.positions import SourceLocation
 from statecfg.problems.python_source import parse
 from statecfg.remote import OLDEST
 from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.resources.index.modules import file_stem, module_of, moved
 from statecfg.run.stripping import stripped
 from statecfg.run.stripping_cache import cache
 
@@ -23,9 +24,22 @@ Module = tuple[bool, str, str]
 
 # The package managers.
 MANAGERS = (
-    "apt", "apt_upgrade", "dnf", "dnf_program", "dnf_upgrade", "dpkg", "package_steps", "pacman", "pacman_database",
-    "pacman_steps", "pacman_upgrade", "rpm_needs", "zypper", "zypper_program", "zypper_upgrade",
-)  # fmt: skip
+    "statecfg.resources.shared.apt",
+    "statecfg.resources.shared.apt_upgrade",
+    "statecfg.resources.shared.dnf",
+    "statecfg.resources.shared.dnf_program",
+    "statecfg.resources.shared.dnf_upgrade",
+    "statecfg.resources.shared.dpkg",
+    "statecfg.resources.shared.package_steps",
+    "statecfg.resources.shared.pacman",
+    "statecfg.resources.shared.pacman_database",
+    "statecfg.resources.shared.pacman_steps",
+    "statecfg.resources.shared.pacman_upgrade",
+    "statecfg.resources.shared.rpm_needs",
+    "statecfg.resources.shared.zypper",
+    "statecfg.resources.shared.zypper_program",
+    "statecfg.resources.shared.zypper_upgrade",
+)
 # What checks that the login of statecfg stays possible.
 ACCOUNT = "statecfg.resources.shared.own_login"
 # Code that only some hosts need: part of the bundle → modules and packages.
@@ -46,7 +60,7 @@ PARTS = {
     "account": (ACCOUNT, "statecfg.remote.run.own_account"),
     "exclusions": ("statecfg.resources.shared.exclusions",),
     "services": ("statecfg.resources.shared.init_scripts",),
-    "managers": tuple(f"statecfg.resources.shared.{name}" for name in MANAGERS),
+    "managers": MANAGERS,
 }
 # A part that a host gets if its node types import a certain module. The part builds on this module.
 TOGETHER = {
@@ -63,6 +77,8 @@ _OURS = (f"{_PACKAGE.resolve()}{os.sep}", f"{(_PACKAGE / 'resources').resolve()}
 _SESSION = "statecfg.remote.session"
 _TYPES = "statecfg.remote.graph.values"  # types of attributes
 _RESOURCES = "statecfg.resources"
+# The source of a module that node types of a project import by its former name.
+_MOVED = "from {} import *\n"
 _HY = ("hy", "funcparserlib")  # the runtime of Hy, which is sent unstripped
 
 
@@ -125,7 +141,7 @@ def type_modules(types: Iterable[str]) -> dict[str, str]:
     if not {*available, *REGISTRY}.issuperset(names) and add_installed_node_types():
         available = resources.available()
     for name in names:
-        module = f"{_RESOURCES}.{name}"
+        module = module_of(name)
         if name in available and name not in REGISTRY and _path(module) is None:
             getattr(resources, name)
         if name in REGISTRY:
@@ -137,7 +153,7 @@ def type_modules(types: Iterable[str]) -> dict[str, str]:
 
 def python_types() -> dict[str, str]:
     """Return node type → module for all types written in Python. The others would have to be loaded."""
-    modules = {name: f"{_RESOURCES}.{name}" for name in resources.available()}
+    modules = {name: module_of(name) for name in resources.available()}
     return {name: module for name, module in modules.items() if _path(module) is not None}
 
 
@@ -180,6 +196,11 @@ def closure(names: Iterable[str], with_parts: bool = False) -> dict[str, Module]
         if name in seen:
             continue
         seen.add(name)
+        present = moved(name)
+        if present:
+            modules[name] = (False, f"resources/{name.rpartition('.')[2]}.py", _MOVED.format(present))
+            waiting.append(present)
+            continue
         path = _path(name) if not f"{name}.".startswith(skipped) else None
         if path is None:
             continue
@@ -219,6 +240,9 @@ def _path(name: str) -> Path | None:
         return None
     if below == ["resources"]:
         return None
+    if len(below) == 2 and file_stem(below[1]) != below[1]:
+        files = (Path(folder, f"{file_stem(below[1])}.py") for folder in resources.__path__)
+        return next((file for file in files if file.is_file()), None)
     # Every name that a module imports is looked up here, so this uses strings: paths as objects take ten times as long.
     for folder in [os.path.join(_PACKAGE, "remote")] if below[0] == "remote" else resources.__path__:
         inside = os.path.join(folder, *below[1:])

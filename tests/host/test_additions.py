@@ -138,6 +138,7 @@ def check(node: HostNode, world: World) -> list[Action]:
     return [] if world.stat(path) is not None and world.read(path) == text.encode() else [put(path, text)]
 ''',
     )
+    copy.insert("resources/index/types.py", '    "npm_package":', '    "note": "",\n')
     copy.write("site.yml", f"hosts: '@local'\nresources:\n  - note: {copy.project}/made\n    text: hello\n")
     copy.run("apply", "site.yml", "--yes")
     assert (copy.project / "made").read_text() == "hello"

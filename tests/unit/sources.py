@@ -50,6 +50,7 @@ FLOORS = {room: floor for floor, room in enumerate(ROOMS)}
 # The packages inside a room. They are on the floor of their room.
 SUB_PACKAGES = (
     "remote.units.tools",
+    "resources.index",
     "dialects.inventories",
     "store.entities",
     "store.hooks",

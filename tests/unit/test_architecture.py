@@ -67,12 +67,15 @@ HOMES = {
 COMPUTED = {
     "__init__.py": "the public names load their modules on first use",
     "dialects/host_source.py": "finds the directory of a user's package",
+    "dialects/node_types.py": "loads the module of the node type with a name",
     "playbook/user_code.py": "looks at what a user's code could not import",
     "remote/facts/__init__.py": "each fact loads its own module of this room",
     "remote/graph/sha256.py": "a module of Python, whose name depends on its version",
     "remote/run/management.py": "loads the node types of orphans, which the controller sends by name",
     "remote/run/own_account.py": "the module that judges whether the login of the run stays possible",
     "remote/session.py": "loads the node types of the run, which the controller sends by name",
+    "resources/__init__.py": "finds a package in itself by its name",
+    "resources/index/modules.py": "finds the modules of node types by the names of the types",
     "transport/__init__.py": "each transport loads its own module of this room",
 }
 FOREIGN = {"store/marks.py", "remote/units/context.py"}  # tasks of entities, and units of juju, have other statuses
@@ -194,17 +197,30 @@ PACKAGE_PROGRAMS = re.compile(
 # the names of all managers. The fact about packages reads the databases without a node type.
 PACKAGE_MANAGERS = {
     "remote/facts/installed.py",
-    *(f"resources/shared/{name}.py" for name in ("apt", "apt_lists", "apt_pins", "apt_sources", "diversions", "dpkg")),
-    *(
-        f"resources/shared/{name}.py"
-        for name in ("dnf", "dnf_groups", "dnf_lists", "dnf_modules", "dnf_profiles", "dnf_program", "dnf_upgrade")
-    ),
-    *(f"resources/shared/{name}.py" for name in ("rpm", "zypper", "zypper_lists", "zypper_program")),
-    *(f"resources/shared/{name}.py" for name in ("package_manager", "package_steps")),
-    *(
-        f"resources/shared/{name}.py"
-        for name in ("pacman", "pacman_database", "pacman_repositories", "pacman_steps", "pacman_upgrade")
-    ),
+    "resources/shared/apt.py",
+    "resources/shared/apt_lists.py",
+    "resources/shared/apt_pins.py",
+    "resources/shared/apt_sources.py",
+    "resources/shared/diversions.py",
+    "resources/shared/dnf.py",
+    "resources/shared/dnf_groups.py",
+    "resources/shared/dnf_lists.py",
+    "resources/shared/dnf_modules.py",
+    "resources/shared/dnf_profiles.py",
+    "resources/shared/dnf_program.py",
+    "resources/shared/dnf_upgrade.py",
+    "resources/shared/dpkg.py",
+    "resources/shared/package_manager.py",
+    "resources/shared/package_steps.py",
+    "resources/shared/pacman.py",
+    "resources/shared/pacman_database.py",
+    "resources/shared/pacman_repositories.py",
+    "resources/shared/pacman_steps.py",
+    "resources/shared/pacman_upgrade.py",
+    "resources/shared/rpm.py",
+    "resources/shared/zypper.py",
+    "resources/shared/zypper_lists.py",
+    "resources/shared/zypper_program.py",
 }
 
 

@@ -332,7 +332,7 @@ def test_every_command_option_and_variable_is_documented() -> None:
         assert f"\n## {verb}\n" in page
         for option in re.findall(r"--[a-z][a-z-]+", statecfg(verb, "--help").out):
             assert f"`{option}`" in page or option == "--help", f"{verb} {option}"
-    sources = [*(ROOT / "statecfg").rglob("*.py"), *(ROOT / "resources").glob("*.*")]
+    sources = [*(ROOT / "statecfg").rglob("*.py"), *(ROOT / "resources").rglob("*.*y")]
     used = {name for path in sources for name in re.findall(r"\bSTATECFG_[A-Z_]+\b", path.read_text(encoding="utf-8"))}
     assert used - {"STATECFG_OPTION"} <= set(re.findall(r"\bSTATECFG_[A-Z_]+\b", page))
 
@@ -341,7 +341,7 @@ def test_every_node_type_and_attribute_is_explained() -> None:
     from statecfg import resources
     from statecfg.graph import schema
 
-    for name in resources.available_in(str(ROOT / "resources")):
+    for name in resources.available():
         given = schema.of(getattr(resources, name))
         assert documented("docs/reference/node-types.md", f"## {name}") == set(given.fields)
         assert all(field.doc for field in given.fields.values()), name

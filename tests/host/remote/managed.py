@@ -23,6 +23,7 @@ from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import WireContext, compile_graph
 from statecfg.playbook.plays import HostContext
 from statecfg.remote.wire.frames import Decoder
+from statecfg.resources.index.modules import module_of
 from tests import ROOT
 
 Json = dict[str, Any]
@@ -42,8 +43,8 @@ from statecfg.remote.hooks import result as hook_result, run as hook_run
 from statecfg.remote.machine import facts
 from statecfg.remote.wire import frames as wire
 import random, shutil, socket, sqlite3, threading, time, traceback, uuid, tests.unit.remote.ledger.managed_types
-for name in {PLACED!r}:
-    import_module("statecfg.resources." + name)
+for name in {[module_of(name) for name in PLACED]!r}:
+    import_module(name)
 
 def counted(function, left):
     def call(*given, **more):
@@ -162,7 +163,7 @@ class Machine:
         return Said(found, status)
 
     def module(self, kind: str) -> str:
-        return f"statecfg.resources.{kind}" if kind in PLACED else "tests.unit.remote.ledger.managed_types"
+        return module_of(kind) if kind in PLACED else "tests.unit.remote.ledger.managed_types"
 
     # Reading the state
 

@@ -24,6 +24,7 @@ from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.real import Facets, RealMachine
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node, decode_value
+from statecfg.resources.index.modules import module_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def main(given: dict[str, Any]) -> None:
     for name, each in given["nodes"].items():
         blobs = {blob.sha256: blob for blob in map(decode_value, each["blobs"])}
         for node_type in {wire["type"] for layer in each["layers"] for wire in layer}:
-            import_module(f"statecfg.resources.{node_type}")
+            import_module(module_of(node_type))
         nodes[name] = [[decode_node(wire, blobs) for wire in layer] for layer in each["layers"]]
     attackers = []
     for number, (uid, home) in enumerate(given["users"]):

@@ -15,6 +15,7 @@ from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
 from statecfg.remote.wire.frames import encode_value
+from statecfg.resources.index.modules import module_of
 from tests import lab
 from tests.host import sent
 
@@ -46,8 +47,8 @@ blobs = {{}}
 for value in given["blobs"]:
     decode_value(value, blobs)
 layers = [[decode_node(wire, blobs) for wire in layer] for layer in given["layers"]]
-for kind in sorted({{node.type for layer in layers for node in layer}}):
-    import_module("statecfg.resources." + kind)
+for module in given["modules"]:
+    import_module(module)
 facets = Facets()
 plan = Planner(REGISTRY, Planned(RealMachine(facets)), given["owed"]).plan(layers)
 found = {{"plan": [step_report(step) for layer in plan.layers for step in layer]}}
@@ -71,7 +72,9 @@ class Managed:
         """Plan a definition on the host, and apply it if `apply` is set."""
         definition = compile_graph(merge_graphs(*graphs), WireContext(base=self.project))
         content = [encode_value(blob, inline=1 << 30) for blob in definition.blobs.values()]
-        given = {"layers": definition.layers, "blobs": content, "apply": apply, "owed": {}}
+        types = {node["type"] for layer in definition.layers for node in layer}
+        modules = sorted(map(module_of, types))
+        given = {"layers": definition.layers, "blobs": content, "apply": apply, "owed": {}, "modules": modules}
         done = self.host.run(["python3", "-I", "-S", "-c", DRIVER], stdin=json.dumps(given), seconds=300)
         found: dict[str, Report] = json.loads(done.stdout)
         return found

@@ -14,6 +14,7 @@ from statecfg.graph.graph import Graph, merge_graphs
 from statecfg.playbook.compile import compile_graph
 from statecfg.playbook.context import WireContext
 from statecfg.remote.wire.frames import encode_value
+from statecfg.resources.index.modules import module_of
 from tests import lab
 from tests.host.command import reach, statecfg
 from tests.host.resources.test_real import PLACE, UNIT, prepared, web
@@ -56,7 +57,9 @@ class Managed:
     def ask(self, do: str) -> Any:
         definition = compile_graph(merge_graphs(*self.graphs), WireContext(base=self.project))
         content = [encode_value(blob, inline=1 << 30) for blob in definition.blobs.values()]
-        given = {"layers": definition.layers, "blobs": content, "do": do}
+        types = {node["type"] for layer in definition.layers for node in layer}
+        modules = sorted(map(module_of, types))
+        given = {"layers": definition.layers, "blobs": content, "do": do, "modules": modules}
         done = self.host.run(["python3", "-I", "-S", "/opt/undo.py", PLACE], stdin=json.dumps(given), seconds=300)
         return json.loads(done.stdout)
 

@@ -154,8 +154,8 @@ def main() -> None:
     for value in given["blobs"]:
         decode_value(value, blobs)
     layers = [[decode_node(wire, blobs) for wire in layer] for layer in given["layers"]]
-    for kind in sorted({node.type for layer in layers for node in layer}):
-        import_module("statecfg.resources." + kind)
+    for module in given["modules"]:
+        import_module(module)
     kept: dict[str, Any] = {}
     if given["do"] == "go":
         with open(KEPT) as stream:

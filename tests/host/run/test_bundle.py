@@ -13,6 +13,7 @@ import pytest
 from statecfg import resources
 from statecfg.remote.former import MOVED
 from statecfg.remote.graph.nodetype import REGISTRY
+from statecfg.resources.index.modules import module_of
 from statecfg.run import bundle, host_modules
 from tests.host import sent
 from tests.host.command import statecfg
@@ -75,7 +76,7 @@ def former_modules() -> dict[str, host_modules.Module]:
 
 
 def ours() -> list[str]:
-    return [name for name in resources.available() if getattr(resources, name).module == f"statecfg.resources.{name}"]
+    return [name for name in resources.available() if getattr(resources, name).module == module_of(name)]
 
 
 def test_a_host_gets_only_the_node_types_of_its_definition() -> None:
@@ -171,11 +172,41 @@ def test_a_node_type_may_use_annotations_newer_than_the_hosts_python(python: str
     assert (done.stdout, done.stderr) == ("False\n", "")
 
 
+FORMER = """\
+from statecfg import node_type
+from statecfg.resources import directory
+from statecfg.resources.file import file
+from statecfg.resources.symlink import check as check_link
+
+@node_type
+def network(path: str, *, target: str) -> None:
+    \"\"\"A link, by a type that has the name of a package and imports modules by their names until 0.4.\"\"\"
+
+@network.check
+def check(node, nodes, world):
+    assert directory and file
+    return check_link(node, nodes, world)
+"""
+
+
+def test_a_project_may_import_node_types_from_their_former_modules(tmp_path: Path) -> None:
+    (tmp_path / "statecfg.toml").write_text("")
+    (tmp_path / "resources").mkdir()
+    (tmp_path / "resources/network.py").write_text(FORMER)
+    play = tmp_path / "play.yml"
+    play.write_text(f"hosts: '@local'\nresources:\n  - network: {tmp_path}/made\n    target: other\n")
+    statecfg("apply", "play.yml", "--yes", cwd=tmp_path, STATECFG_STATE_DIR=str(tmp_path / "state"))
+    assert (tmp_path / "made").readlink() == Path("other")
+    play.write_text("hosts: '@local'\nresources: []\n")
+    ran = statecfg("apply", "play.yml", "--yes", "--prune", cwd=tmp_path, STATECFG_STATE_DIR=str(tmp_path / "state"))
+    assert "its type has no undo" in ran.out
+
+
 def test_modules_of_an_orphans_type_are_sent_without_the_core() -> None:
     REGISTRY.pop("symlink", None)
     found, types = bundle.modules_of(["symlink", "no_such_type"])
-    assert types == {"symlink": "statecfg.resources.symlink"}
-    assert "statecfg.resources.symlink" in found
+    assert types == {"symlink": module_of("symlink")}
+    assert module_of("symlink") in found
     assert not set(found) & set(host_modules.core())
 
 

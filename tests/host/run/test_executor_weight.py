@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import statecfg.resources
+from statecfg.resources.index.modules import module_of
 from statecfg.run import bundle
 from tests.host import sent
 
@@ -27,12 +28,12 @@ MOST = 75  # number of modules, without those that the interpreter loads when it
 PLAN = """
 import json, os, sys
 before = set(sys.modules)
-root, place, path, sha256, mode, run = sys.argv[1:]
+root, place, path, sha256, mode, run, module = sys.argv[1:]
 sys.path.insert(0, root)
 from statecfg.remote import session
 from statecfg.remote.ledger import state
 state.directory = lambda: place
-types = {"file": "statecfg.resources.file"}
+types = {"file": module}
 content = {"$blob": [sha256, 2], "text": "x\\n"}
 node = {"provides": "file:x", "type": "file", "attrs": {"path": path, "content": content}}
 frames = [
@@ -65,7 +66,7 @@ def run(python: str, host_half: Path, mode: str, number: int = 0) -> list[str]:
     place.chmod(0o700)
     (host_half / "f").write_text("x\n")
     digest = hashlib.sha256(b"x\n").hexdigest()
-    arguments = [str(host_half), str(place), str(host_half / "f"), digest, mode, f"r{number}"]
+    arguments = [str(host_half), str(place), str(host_half / "f"), digest, mode, f"r{number}", module_of("file")]
     done = subprocess.run(
         [python, "-I", "-S", "-B", "-c", PLAN, *arguments], capture_output=True, text=True, check=False
     )

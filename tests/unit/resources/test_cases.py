@@ -68,7 +68,8 @@ READ_ONLY = {"assertion"}  # their nodes never have actions
 PATIENT = {"reboot", "wait_for"}  # their checks never fail: what they look for may still come
 
 
-FILES = sorted(path.stem for path in DIRECTORY.glob("*.yml"))  # most have the name of a node type
+PATHS = {path.stem: path for path in DIRECTORY.rglob("*.yml")}  # each has the name of its node type
+FILES = sorted(PATHS)
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class Case:
 @functools.cache
 def cases_of(file: str) -> tuple[Case, ...]:
     """Return the cases of a file."""
-    loader = yaml.CSafeLoader((DIRECTORY / f"{file}.yml").read_text(encoding="utf-8"))
+    loader = yaml.CSafeLoader(PATHS[file].read_text(encoding="utf-8"))
     read = []
     for node in loader.get_single_node().value:
         data = loader.construct_document(node)
@@ -283,8 +284,8 @@ def applied_in_memory(case: Mapping[str, Any], directory: Path) -> None:
 
 def test_every_node_type_has_cases_of_each_kind() -> None:
     """Each node type in Python has cases of four kinds: invalid attributes, errors, changes, and no changes."""
-    types = {name for name in resources.available() if (Path(resources.__path__[0]) / f"{name}.py").exists()}
-    assert set(FILES) >= types
+    types = {path.stem for path in Path(resources.__path__[0]).rglob("*.py")}.intersection(resources.available())
+    assert len(types) > 80 and set(FILES) >= types
     for name in types:
         mine = [case.data for case in cases_of(name)]
         assert any("bad" in case for case in mine), name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 import yaml
@@ -23,6 +22,7 @@ from statecfg.resources.shared import (
     zypper_program,
 )
 from tests.each import each
+from tests.unit.resources.test_cases import PATHS
 
 DPKG, RPM = "/var/lib/dpkg/status", "/usr/lib/sysimage/rpm/rpmdb.sqlite"
 DEBIAN, ALMA = "ID=debian\n", 'NAME="AlmaLinux"\nID="almalinux"\nID_LIKE="rhel centos fedora"\n'
@@ -91,7 +91,7 @@ def test_a_failed_query_is_an_error() -> None:
 
 def test_the_ids_of_keys_are_those_of_rpm() -> None:
     """The key of the cases; gpg shows its fingerprint and its time of creation."""
-    cases = yaml.safe_load((Path(__file__).parent / "cases/dnf_repository.yml").read_text())
+    cases = yaml.safe_load(PATHS["dnf_repository"].read_text())
     key = next(case["node"]["key"] for case in cases if case["case"] == "a key")
     assert rpm_texts.key_ids(apt_texts.armored(key.encode())) == ["51558cc9-6b042cf9"]
 

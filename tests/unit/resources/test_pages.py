@@ -22,7 +22,8 @@ from statecfg.playbook.secrets import secret
 from tests.each import each
 from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it does
 
-TYPES = sorted(name for name in resources.available() if (Path(resources.__path__[0]) / f"{name}.py").exists())
+PYTHON = {path.stem for path in Path(resources.__path__[0]).rglob("*.py")}
+TYPES = sorted(PYTHON.intersection(resources.available()))
 
 
 def page(name: str) -> str:

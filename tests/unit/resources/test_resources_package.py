@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import ast
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import statecfg
+from script import built_in_types
 from statecfg import resources
+from statecfg.dialects import modules
 from statecfg.remote.graph.nodetype import REGISTRY, NodeType
+from statecfg.resources.index.modules import FOLDERS, module_of
+from statecfg.resources.index.types import PACKAGES
+from statecfg.run import bundle, host_modules
 from tests.unit.graph.node_types import refused
 
 ROOT = Path(statecfg.__file__).parents[1]
@@ -28,7 +34,7 @@ def project(tmp_path: Path) -> Iterator[Path]:
     for path in directory.iterdir():
         for table in (sys.modules, REGISTRY, vars(resources)):
             table.pop(path.stem, None)
-            table.pop(f"statecfg.resources.{path.stem}", None)
+            table.pop(f"statecfg.resources.{path.stem}{'_' * (path.stem in FOLDERS)}", None)
 
 
 def test_every_available_name_is_a_node_type() -> None:
@@ -88,18 +94,49 @@ def test_missing_resources_directory_is_ignored(tmp_path: Path) -> None:
     assert list(resources.__path__) == before
 
 
-def test_type_checking_block_lists_every_node_type() -> None:
-    """The list under TYPE_CHECKING has one line for each built-in node type."""
-    tree = ast.parse((ROOT / "resources" / "__init__.py").read_text())
-    told = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("statecfg.resources."):
-            names = [item.name for item in node.names]
-            assert names == [item.asname for item in node.names]
-            # The types in Hy are in one stub, all others in modules of their own.
-            assert node.module == "statecfg.resources._hy" or names == [node.module.split(".")[-1]]
-            told.update(names)
-    assert told == set(resources.available_in(str(ROOT / "resources")))
+def test_the_table_of_node_types_matches_the_files() -> None:
+    """It has a line for each built-in node type. `script/built_in_types.py` writes it."""
+    path = ROOT / "resources/index/types.py"
+    assert path.read_text(encoding="utf-8") == built_in_types.table(ROOT / "resources")
+
+
+def test_a_package_has_the_name_of_no_node_type_in_it() -> None:
+    """Otherwise, `from statecfg.resources import NAME` would depend on what has been imported before."""
+    assert not FOLDERS.intersection(PACKAGES)
+
+
+def test_former_names_of_modules_still_work() -> None:
+    """Projects written for 0.4 may import a built-in node type from a module of its name."""
+    for name in resources.available():
+        former, present = import_module(f"statecfg.resources.{name}"), import_module(module_of(name))
+        public = {name: value for name, value in vars(present).items() if not name.startswith("_")}
+        assert public and {**vars(former), **public} == vars(former)
+        assert getattr(present, name) is getattr(resources, name)
+    assert isinstance(resources.file, NodeType)
+
+
+def test_a_project_can_have_a_node_type_with_the_name_of_a_package(project: Path) -> None:
+    """No package of this one hides it, whether something has imported the package or not."""
+    for name in sorted(FOLDERS):
+        import_module(f"statecfg.resources.{name}")
+        assert isinstance(getattr(resources, name), ModuleType)
+        (project / f"{name}.py").write_text(OWN.format(name))
+        resources.add_directory(str(project))
+        assert getattr(resources, name)("a").node.provides == f"{name}:a"
+        assert import_module(f"statecfg.resources.{name}").__path__
+        assert host_modules.type_modules([name]) == {name: f"statecfg.resources.{name}_"}
+        assert f"def {name}(" in bundle.modules_of([name])[0][f"statecfg.resources.{name}_"][2]
+        for table in (REGISTRY, vars(resources)):
+            del table[name]
+        del sys.modules[f"statecfg.resources.{name}_"]
+        assert host_modules.type_modules([name]) == {name: f"statecfg.resources.{name}_"}  # as for an orphan
+
+
+def test_no_built_in_node_type_belongs_to_a_checkout_of_statecfg(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another project would unload it. The playbooks in the checkout are in such a project."""
+    monkeypatch.setattr(modules, "_root", str(ROOT))
+    types = [getattr(resources, name) for name in resources.available()]
+    assert [found.name for found in types if modules._is_of_project(found.module)] == []
 
 
 def test_resources_of_a_statecfg_checkout_are_not_added_again(tmp_path: Path) -> None:
