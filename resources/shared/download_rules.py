@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from statecfg.remote.graph.wrong_values import Wrong
-from statecfg.resources.shared import entry_rules, paths, records, swaps, text_files
+from statecfg.resources.shared import entry_rules, paths, records, text_files
 
 # Algorithm → hexadecimal digits of its digest. The older ones can be forged.
 ALGORITHMS = {"sha256": 64, "sha384": 96, "sha512": 128}
@@ -72,5 +72,5 @@ def to_wire(node: Any) -> Any:
     names = [name for name in ("checksum", "member_checksum") if node.attrs.get(name)]
     changed: dict[str, Any] = {name: node.attrs[name].lower() for name in names}
     if node.attrs.get("max_size"):
-        changed["max_size"] = swaps.megabytes(node.attrs["max_size"]) << 20
+        changed["max_size"] = entry_rules.size_in_bytes(node.attrs["max_size"])
     return node.with_attrs(**changed) if changed else node

@@ -195,6 +195,11 @@ def check_size(text: str) -> None:
         raise Wrong(f"{show(text)} is not a size", "write a number with M, G or T, such as 512M or 2G")
 
 
+def size_in_bytes(text: str) -> int:
+    """Return a size that `check_size` accepts in bytes."""
+    return int(text[:-1]) << {"M": 20, "G": 30, "T": 40}[text[-1]]
+
+
 def check_ages(attrs: Mapping[str, Any]) -> None:
     """Check the rules for the age of a password.
 
