@@ -1,4 +1,4 @@
-"""What several node types share: paths, snapshots and their restoration, accounts, packages and systemd units.
+"""What at least three families use: paths, snapshots and their restoration, lines, drop-ins and sources of files.
 
 Imports the rooms of `remote`, because this code runs on hosts.
 """

@@ -145,7 +145,7 @@ def _value(key: str, value: Any, depth: int) -> Any:
         return pvector([typed("path", path, key) for path in paths])
     value = typed(key, value, key)
     if key == "unit":
-        from statecfg.resources.shared.systemd import unit_name
+        from statecfg.resources.services.systemd import unit_name
 
         return unit_name(value)
     if key == "command":

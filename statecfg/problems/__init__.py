@@ -16,7 +16,7 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     │   └── UnknownVariable       facts           a play uses a variable that does not exist
     ├── CheckError                remote.graph    a node can't be applied on this host
     │   ├── Conflict              remote.graph    the run can't succeed and does not start
-    │   └── Refusal               resources.shared  dnf refuses a change of packages
+    │   └── Refusal               resources.packages  dnf refuses a change of packages
     ├── Unknown                   remote.graph    a check needs what another node's action decides
     ├── Excluded                  remote.graph    a condition of a node is false on this host
     ├── Stays                     remote.graph    an orphan can't be undone in this run
@@ -33,8 +33,8 @@ The exceptions of statecfg, with their rooms. The root is in `statecfg/remote/gr
     ├── AmpError                  remote.units    bytes that are not an AMP message
     ├── ToolError                 remote.units    a hook's tool failed
     │   └── AgentError            remote.units    the agent refused the tool's request
-    ├── NotEditable               resources.shared  a file has no key that can be edited safely
-    ├── UnsafeArchive             resources.shared  an archive is a bomb or leads out (also a ValueError)
+    ├── NotEditable               resources.text  a file has no key that can be edited safely
+    ├── UnsafeArchive             resources.files  an archive is a bomb or leads out (also a ValueError)
     ├── SecretError               problems        a secret can't be used in this way (also a ValueError)
     ├── TypeProblem               graph           an annotation of a node type is not supported
     ├── Refused                   templates.filters  a template does something that is not allowed

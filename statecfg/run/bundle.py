@@ -123,7 +123,7 @@ def _may_lock_out(node: Mapping[str, Any]) -> bool:
 
 def _is_rare(command: Mapping[str, Any]) -> bool:
     """Return whether a command needs the code for rare attributes, or to keep what the program prints."""
-    from statecfg.resources.shared.commands import RARE  # most definitions have no commands
+    from statecfg.resources.programs.commands import RARE  # most definitions have no commands
 
     attrs = command.get("attrs", {})
     return "produces" in command.get("options", ()) or any(attrs.get(name) is not None for name in RARE)

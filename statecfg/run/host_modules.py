@@ -24,24 +24,24 @@ Module = tuple[bool, str, str]
 
 # The package managers.
 MANAGERS = (
-    "statecfg.resources.shared.apt",
-    "statecfg.resources.shared.apt_upgrade",
-    "statecfg.resources.shared.dnf",
-    "statecfg.resources.shared.dnf_program",
-    "statecfg.resources.shared.dnf_upgrade",
-    "statecfg.resources.shared.dpkg",
-    "statecfg.resources.shared.package_steps",
-    "statecfg.resources.shared.pacman",
-    "statecfg.resources.shared.pacman_database",
-    "statecfg.resources.shared.pacman_steps",
-    "statecfg.resources.shared.pacman_upgrade",
-    "statecfg.resources.shared.rpm_needs",
-    "statecfg.resources.shared.zypper",
-    "statecfg.resources.shared.zypper_program",
-    "statecfg.resources.shared.zypper_upgrade",
+    "statecfg.resources.packages.managers.apt.apt",
+    "statecfg.resources.packages.managers.apt.apt_upgrade",
+    "statecfg.resources.packages.managers.dnf.dnf",
+    "statecfg.resources.packages.managers.dnf.dnf_program",
+    "statecfg.resources.packages.managers.dnf.dnf_upgrade",
+    "statecfg.resources.packages.managers.apt.dpkg",
+    "statecfg.resources.packages.package_steps",
+    "statecfg.resources.packages.managers.pacman.pacman",
+    "statecfg.resources.packages.managers.pacman.pacman_database",
+    "statecfg.resources.packages.managers.pacman.pacman_steps",
+    "statecfg.resources.packages.managers.pacman.pacman_upgrade",
+    "statecfg.resources.packages.managers.rpm.rpm_needs",
+    "statecfg.resources.packages.managers.zypper.zypper",
+    "statecfg.resources.packages.managers.zypper.zypper_program",
+    "statecfg.resources.packages.managers.zypper.zypper_upgrade",
 )
 # What checks that the login of statecfg stays possible.
-ACCOUNT = "statecfg.resources.shared.own_login"
+ACCOUNT = "statecfg.resources.accounts.own_login"
 # Code that only some hosts need: part of the bundle → modules and packages.
 PARTS = {
     "facts": ("statecfg.remote.facts",),
@@ -55,17 +55,17 @@ PARTS = {
     "values": ("statecfg.remote.run.values",),
     "reboot": ("statecfg.remote.run.rebooting", "statecfg.remote.run.resuming"),
     "secrets": ("statecfg.remote.machine.redact", "statecfg.remote.machine.fixed_text"),
-    "commands": ("statecfg.resources.shared.command_attempts",),
+    "commands": ("statecfg.resources.programs.command_attempts",),
     "modes": ("statecfg.remote.graph.symbolic_modes",),
     "account": (ACCOUNT, "statecfg.remote.run.own_account"),
     "exclusions": ("statecfg.resources.shared.exclusions",),
-    "services": ("statecfg.resources.shared.init_scripts",),
+    "services": ("statecfg.resources.services.init_scripts",),
     "managers": MANAGERS,
 }
 # A part that a host gets if its node types import a certain module. The part builds on this module.
 TOGETHER = {
-    "services": "statecfg.resources.shared.systemd",
-    "managers": "statecfg.resources.shared.package_manager",
+    "services": "statecfg.resources.services.systemd",
+    "managers": "statecfg.resources.packages.package_manager",
 }
 # A module that only the controller uses. Node types import it inside functions that only the controller calls. A host
 # needs it only if one of these modules is sent, which import it when they are loaded.

@@ -13,8 +13,8 @@ from statecfg.remote.graph.model import Blob
 from statecfg.remote.machine.memory import Nothing
 from statecfg.remote.machine.planned import Planned
 from statecfg.remote.machine.world import Probe
-from statecfg.resources.shared.systemd import unit_name
-from statecfg.resources.shared.unit_managers import facet_of, split
+from statecfg.resources.services.systemd import unit_name
+from statecfg.resources.services.unit_managers import facet_of, split
 
 # The directories of every host that matter for definitions.
 DIRECTORIES = (

@@ -107,7 +107,7 @@ def additions() -> dict[str, set[str]]:
 
 def add_node_type(copy: Copy) -> None:
     copy.add(
-        "resources/note.py",
+        "resources/files/note.py",
         '''\
 """Notes."""
 
@@ -138,14 +138,14 @@ def check(node: HostNode, world: World) -> list[Action]:
     return [] if world.stat(path) is not None and world.read(path) == text.encode() else [put(path, text)]
 ''',
     )
-    copy.insert("resources/index/types.py", '    "npm_package":', '    "note": "",\n')
+    copy.insert("resources/index/types.py", '    "npm_package":', '    "note": "files",\n')
     copy.write("site.yml", f"hosts: '@local'\nresources:\n  - note: {copy.project}/made\n    text: hello\n")
     copy.run("apply", "site.yml", "--yes")
     assert (copy.project / "made").read_text() == "hello"
 
 
 def add_attribute(copy: Copy) -> None:
-    path = "resources/file.py"
+    path = "resources/files/file.py"
     copy.insert(path, "    backup: Suffix", "    longest: int | None = None,\n")
     copy.insert(path, "    :param backup:", "    :param longest: maximum length of the content\n")
     check = '    if attrs.get("longest") is not None and len(attrs["content"]) > attrs["longest"]:\n'
@@ -162,12 +162,12 @@ def add_attribute(copy: Copy) -> None:
 
 
 def add_attribute_with_action(copy: Copy) -> None:
-    path = "resources/directory.py"
+    path = "resources/files/directory.py"
     copy.insert(path, "    source: LocalPath", "    readme: PublicLine | None = None,\n")
     copy.insert(path, "    :param source:", "    :param readme: the line in the directory's README\n")
     action = '    if attrs.get("readme"):\n        actions += directories.describing(world, path, attrs["readme"])\n'
     copy.insert(path, "    return actions", action)
-    path = "resources/shared/directories.py"
+    path = "resources/files/directories.py"
     copy.insert(
         path,
         "def own_actions(",

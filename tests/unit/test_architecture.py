@@ -197,30 +197,30 @@ PACKAGE_PROGRAMS = re.compile(
 # the names of all managers. The fact about packages reads the databases without a node type.
 PACKAGE_MANAGERS = {
     "remote/facts/installed.py",
-    "resources/shared/apt.py",
-    "resources/shared/apt_lists.py",
-    "resources/shared/apt_pins.py",
-    "resources/shared/apt_sources.py",
-    "resources/shared/diversions.py",
-    "resources/shared/dnf.py",
-    "resources/shared/dnf_groups.py",
-    "resources/shared/dnf_lists.py",
-    "resources/shared/dnf_modules.py",
-    "resources/shared/dnf_profiles.py",
-    "resources/shared/dnf_program.py",
-    "resources/shared/dnf_upgrade.py",
-    "resources/shared/dpkg.py",
-    "resources/shared/package_manager.py",
-    "resources/shared/package_steps.py",
-    "resources/shared/pacman.py",
-    "resources/shared/pacman_database.py",
-    "resources/shared/pacman_repositories.py",
-    "resources/shared/pacman_steps.py",
-    "resources/shared/pacman_upgrade.py",
-    "resources/shared/rpm.py",
-    "resources/shared/zypper.py",
-    "resources/shared/zypper_lists.py",
-    "resources/shared/zypper_program.py",
+    "resources/packages/managers/apt/apt.py",
+    "resources/packages/repositories/apt_lists.py",
+    "resources/packages/repositories/apt_pins.py",
+    "resources/packages/repositories/apt_sources.py",
+    "resources/system/diversions.py",
+    "resources/packages/managers/dnf/dnf.py",
+    "resources/packages/dnf_groups.py",
+    "resources/packages/repositories/dnf_lists.py",
+    "resources/packages/dnf_modules.py",
+    "resources/packages/dnf_profiles.py",
+    "resources/packages/managers/dnf/dnf_program.py",
+    "resources/packages/managers/dnf/dnf_upgrade.py",
+    "resources/packages/managers/apt/dpkg.py",
+    "resources/packages/package_manager.py",
+    "resources/packages/package_steps.py",
+    "resources/packages/managers/pacman/pacman.py",
+    "resources/packages/managers/pacman/pacman_database.py",
+    "resources/packages/repositories/pacman_repositories.py",
+    "resources/packages/managers/pacman/pacman_steps.py",
+    "resources/packages/managers/pacman/pacman_upgrade.py",
+    "resources/packages/managers/rpm/rpm.py",
+    "resources/packages/managers/zypper/zypper.py",
+    "resources/packages/repositories/zypper_lists.py",
+    "resources/packages/managers/zypper/zypper_program.py",
 }
 
 
@@ -242,7 +242,7 @@ def test_only_the_package_manager_names_programs_of_packages() -> None:
             if isinstance(text, str) and PACKAGE_PROGRAMS.search(text):
                 found.setdefault(shown(path), []).append(line)
     assert found.keys() == PACKAGE_MANAGERS, found
-    assert len(found["resources/shared/apt.py"]) > 8  # otherwise, the test overlooks argument lists
+    assert len(found["resources/packages/managers/apt/apt.py"]) > 8  # otherwise, the test overlooks argument lists
 
 
 def calls(path: Path) -> Iterator[tuple[str, int]]:

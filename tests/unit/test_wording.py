@@ -58,7 +58,7 @@ RULES = (
 EXCEPTIONS = {  # part of a file's path, part of the text: why the words stay
     ("docs/contributing.md", "| "): "the table of bad and good examples",
     ("docs/contributing.md", "Avoid inversions"): "names the words",
-    ("resources/systemd_unit.py", "User: nobody"): "the user `nobody`",
+    ("resources/services/systemd_unit.py", "User: nobody"): "the user `nobody`",
     ("docs/node-types.md", "User: nobody"): "the user `nobody`",
 }
 

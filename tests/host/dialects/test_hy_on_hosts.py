@@ -76,7 +76,7 @@ def test_the_process_type_runs_on_every_python(python: str) -> None:
 
 
 def test_a_type_without_quoted_forms_needs_no_hy() -> None:
-    source, needs = compile_for_host(str(ROOT / "resources" / "process.hy"))
+    source, needs = compile_for_host(str(ROOT / "resources/services/process.hy"))
     assert not needs
     assert "import hy\n" not in source
 
@@ -114,7 +114,7 @@ except ZeroDivisionError as error:
 
 
 def test_lines_of_the_process_type_map_back_to_its_source(tmp_path: Path) -> None:
-    path = ROOT / "resources" / "process.hy"
+    path = ROOT / "resources/services/process.hy"
     source, _ = compile_for_host(str(path))
     names: dict[str, object] = {}
     exec(next(line for line in source.splitlines() if line.startswith("__statecfg_lines__")), names)
@@ -122,7 +122,7 @@ def test_lines_of_the_process_type_map_back_to_its_source(tmp_path: Path) -> Non
     for number, line in enumerate(source.splitlines(), 1):
         if "require_program(" in line:
             file, there = written_at(names, "", number)
-            assert file == "resources/process.hy"
+            assert file == "services/process.hy"
             assert "require-program" in written[there - 1]
             return
     raise AssertionError("the check requires no program any more: look for another line")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from statecfg.resources.shared import http_requests
+from statecfg.resources.programs import http_requests
 from tests.host.resources import things
-from tests.host.resources.test_text_edits import SECRET, Site, nodes
+from tests.host.resources.text.test_text_edits import SECRET, Site, nodes
 from tests.lab import Host
 
 PORT = 8310

@@ -10,8 +10,8 @@ import pytest
 
 from statecfg.remote.machine.trial import VIEW
 from tests.host.resources import races
-from tests.host.resources.test_git_checkout import Repository, checkout
-from tests.host.resources.test_text_edits import Site, nodes
+from tests.host.resources.files.test_git_checkout import Repository, checkout
+from tests.host.resources.text.test_text_edits import Site, nodes
 from tests.lab import Host, add_user
 
 

@@ -24,7 +24,8 @@ def test_importing_a_submodule_first_still_gives_the_node_type() -> None:
 def test_importing_a_node_type_loads_no_other_modules() -> None:
     script = (
         "import sys; from statecfg.resources import symlink\n"
-        "print([m for m in sys.modules if m in ('statecfg.resources.package', 'hy', 'yaml', 'jinja2', 'paramiko')])"
+        "found = ('statecfg.resources.packages.package', 'hy', 'yaml', 'jinja2', 'paramiko')\n"
+        "print([module for module in sys.modules if module in found])"
     )
     assert run(script) == "[]"
 

@@ -52,7 +52,7 @@ from statecfg.resources import (
     xattr,
     yaml_key,
 )
-from statecfg.resources.shared import file_capabilities
+from statecfg.resources.files import file_capabilities
 from statecfg.run import fleet
 from statecfg.transport import SshSettings
 from tests.host.resources.truth_access import ACCESS

@@ -27,9 +27,11 @@ from statecfg.resources import (
     python_venv,
     redis_setting,
 )
-from tests.host.resources import clusters, gem_source, mariadb_servers, npm_registry, podman_hosts, redis_servers
+from tests.host.resources.containers import podman_hosts
+from tests.host.resources.databases import clusters, mariadb_servers, redis_servers
+from tests.host.resources.packages import gem_source, npm_registry
+from tests.host.resources.packages.wheels import wheel
 from tests.host.resources.truth_case import Case
-from tests.host.resources.wheels import wheel
 from tests.lab import Host
 
 REPOSITORY = "/srv/truth-repository"

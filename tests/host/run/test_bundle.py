@@ -109,9 +109,9 @@ def test_code_for_services_without_systemd_is_sent_with_the_types_that_know_unit
     _ = resources.service, resources.file
     (services,) = bundle.parts({}, [[{"type": "service"}, {"type": "file"}]]).values()
     found = sent.unpacked(services.data)
-    assert "statecfg.resources.shared.init_scripts" in found
-    assert "statecfg.resources.shared.systemd" not in found  # it is in the bundle
-    assert "statecfg.resources.shared.init_scripts" in bundle.modules_of(["service"])[0]
+    assert "statecfg.resources.services.init_scripts" in found
+    assert "statecfg.resources.services.systemd" not in found  # it is in the bundle
+    assert "statecfg.resources.services.init_scripts" in bundle.modules_of(["service"])[0]
     assert bundle.parts({}, [[{"type": "file"}]]) == {}
 
 

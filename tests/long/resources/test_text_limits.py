@@ -10,8 +10,9 @@ import pytest
 
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.machine.memory import MemoryMachine
-from statecfg.resources.shared import ini_text, json_text, lines, toml_text, utf8, yaml_text
-from statecfg.resources.shared.key_texts import UNKNOWN, NotEditable
+from statecfg.resources.shared import lines, utf8
+from statecfg.resources.text import ini_text, json_text, toml_text, yaml_text
+from statecfg.resources.text.key_texts import UNKNOWN, NotEditable
 from tests.each import each
 
 

@@ -25,16 +25,13 @@ from statecfg.remote.machine.world import Machine, Probe, World
 from statecfg.remote.run.plan import Plan
 from statecfg.remote.run.planning import Planner
 from statecfg.remote.wire.frames import decode_node
-from statecfg.resources.shared import (
-    ansible_runs,
-    gems,
-    git_state,
-    http_requests,
-    mariadb,
-    nft,
-    postgresql,
-    redis_settings,
-)
+from statecfg.resources.databases.mariadb import mariadb
+from statecfg.resources.databases.postgresql import postgresql
+from statecfg.resources.databases.redis import redis_settings
+from statecfg.resources.files.downloads import git_state
+from statecfg.resources.network import nft
+from statecfg.resources.packages.languages import gems
+from statecfg.resources.programs import ansible_runs, http_requests
 from tests.each import check_each
 from tests.unit import ansible_loaded  # noqa: F401  # its import is all that it does
 

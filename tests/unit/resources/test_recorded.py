@@ -12,7 +12,9 @@ from statecfg.remote.graph.model import Action, ActionSpec, CheckError
 from statecfg.remote.graph.nodetype import FACETS, REGISTRY
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.machine.world import ANYTHING, Probe
-from statecfg.resources.shared import init_scripts, kernel_modules, swaps, systemd
+from statecfg.resources.services import init_scripts, systemd
+from statecfg.resources.storage import swaps
+from statecfg.resources.system import kernel_modules
 from tests.each import each
 from tests.unit.resources.test_cases import actions, declared, layers, planned, taken
 

@@ -9,7 +9,9 @@ import pytest
 
 from statecfg.remote.graph.model import CheckError
 from statecfg.remote.machine.memory import MemoryMachine
-from statecfg.resources.shared import git_state, places, venv_extras
+from statecfg.resources.files.downloads import git_state
+from statecfg.resources.packages.languages import venv_extras
+from statecfg.resources.shared import places
 
 SECONDS = 5.0  # of processor time; without limits, each case takes hours
 

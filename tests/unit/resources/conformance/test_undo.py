@@ -17,7 +17,7 @@ from statecfg.remote.graph.nodetype import REGISTRY
 from statecfg.remote.machine.changes import with_digests
 from statecfg.remote.machine.memory import MemoryMachine
 from statecfg.remote.run.planning import normalised
-from statecfg.resources.shared import acls
+from statecfg.resources.files import acls
 from tests.unit.resources.conformance.types import STATE_DIR, TYPES, Case, Example, examples, prepared, settles
 
 Key = tuple[str, str, str]
@@ -167,7 +167,7 @@ UNSEEN = {
     ),
     "lvm_logical_volume": "undo never changes a volume that has data",
     "lvm_volume_group": "undo never changes a group that has data",
-    "package": "its memory is about all packages of the host: see tests/host/resources/package_cases.py",
+    "package": "its memory is about all packages of the host: see tests/host/resources/packages/package_cases.py",
     "service": "a unit runs or not, and starts at boot or not: see tests/unit/resources/test_recorded.py",
 }  # fmt: skip
 # Why a memory machine can't show that undo of these types restores the former state.

@@ -1,0 +1,1 @@
+"""Databases, users and permissions of MariaDB and MySQL."""

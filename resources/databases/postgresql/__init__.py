@@ -1,0 +1,1 @@
+"""Databases, users, extensions and permissions of PostgreSQL."""

@@ -1,0 +1,4 @@
+"""Files, directories, links and their attributes, and archives.
+
+Imports `resources.shared` and the rooms of `remote`.
+"""

@@ -1,0 +1,1 @@
+"""Files from elsewhere: downloads, checkouts of Git and released programs."""

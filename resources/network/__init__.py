@@ -1,0 +1,4 @@
+"""Names of the host and of others, and firewalls.
+
+Imports `resources.system`, `resources.shared` and the rooms of `remote`.
+"""

@@ -1,0 +1,1 @@
+"""Packages of programming languages: Python, Ruby and Node.js."""

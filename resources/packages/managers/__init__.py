@@ -1,0 +1,1 @@
+"""The package managers. Each has its own package here."""

@@ -1,0 +1,1 @@
+"""The database of rpm, for dnf and zypper."""

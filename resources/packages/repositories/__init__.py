@@ -1,0 +1,1 @@
+"""Repositories of package managers, and their keys."""
