@@ -6,6 +6,7 @@ import ast
 import gc
 import graphlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -314,6 +315,7 @@ def is_dict_of_anything(node: ast.Subscript) -> bool:
 # The limits that `docs/contributing.md` names, in lines.
 LONGEST_FILE, LONGEST_MEDIAN = 400, 120
 MOST_ATTRIBUTES = 15
+MOST_FILES = 25  # in a package of `resources/`
 
 
 def lines(path: Path) -> int:
@@ -331,7 +333,25 @@ def test_source_files_are_short() -> None:
 def test_the_page_for_contributors_names_the_size_limits() -> None:
     page = (CHECKOUT / "docs/contributing.md").read_text(encoding="utf-8")
     row = f"at most {LONGEST_FILE} lines; half of all files at most {LONGEST_MEDIAN}"
-    assert all(limit in page for limit in (row, f"{MOST_ATTRIBUTES} attributes"))
+    assert all(limit in page for limit in (row, f"{MOST_ATTRIBUTES} attributes", f"{MOST_FILES} files"))
+
+
+def test_packages_of_node_types_are_small() -> None:
+    counts = Counter(shown(path.parent) for path in FILES if part_of(path).startswith("resources"))
+    assert len(counts) > 20
+    assert {folder: count for folder, count in counts.items() if count > MOST_FILES} == {}
+
+
+def test_shared_modules_have_users_in_three_families() -> None:
+    """What one or two families use is in the lower of them. What only modules of `shared` use may stay there, too."""
+    users: dict[str, set[str]] = {}
+    for path in FILES:
+        if part_of(path).startswith("resources."):
+            for module, _ in all_imports(path):
+                users.setdefault(home(module), set()).add(part_of(path))
+    shared = [module for module in MODULES if module.startswith("statecfg.resources.shared.")]
+    few = [one for one in shared if len(users.get(one, set())) < 3 and "resources.shared" not in users.get(one, set())]
+    assert len(shared) > 15 and few == []
 
 
 # Size limits in bytes: of the core that every host gets, and of the core with these ten node types. `script/bench`

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -210,7 +212,9 @@ def test_modules_of_an_orphans_type_are_sent_without_the_core() -> None:
     assert not set(found) & set(host_modules.core())
 
 
-def test_prune_removes_an_orphan_whose_type_the_playbook_no_longer_uses(tmp_path: Path) -> None:
+@pytest.mark.parametrize("older", [False, True], ids=["this version", "0.4"])
+def test_prune_removes_an_orphan_whose_type_the_playbook_no_longer_uses(older: bool, tmp_path: Path) -> None:
+    """The ledger names the module of the type. In ledgers of 0.4, all of them are in one package."""
     (tmp_path / "statecfg.toml").touch()
     (tmp_path / "resources").mkdir()
     (tmp_path / "resources/note.py").write_text(MODERN)
@@ -220,6 +224,9 @@ def test_prune_removes_an_orphan_whose_type_the_playbook_no_longer_uses(tmp_path
     play.write_text(f'hosts: "@local"\nresources:\n{kept}{orphans}')
     statecfg("apply", "play.yml", "--yes", cwd=tmp_path, STATECFG_STATE_DIR=str(tmp_path / "state"))
     assert (tmp_path / "link").is_symlink() and (tmp_path / "note").exists()
+    if older:
+        with closing(sqlite3.connect(tmp_path / "state/ledger.db")) as ledger, ledger:
+            ledger.execute("UPDATE resource SET module = 'statecfg.resources.' || type")
     play.write_text(f'hosts: "@local"\nresources:\n{kept}')
     ran = statecfg("apply", "play.yml", "--yes", "--prune", cwd=tmp_path, STATECFG_STATE_DIR=str(tmp_path / "state"))
     assert not (tmp_path / "link").is_symlink()
