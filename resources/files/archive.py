@@ -30,9 +30,9 @@ def archive(
 
     Files get mode 0755 if they are executable in the archive, otherwise 0644; directories get 0755. Hard links become
     separate files. statecfg refuses archives with names or links that lead out of the directory, also through other
-    links, with devices, with more than 50,000 entries, or with more than 4 GiB of files. From 128 MiB of files on, it
-    also refuses archives that unpack to more than 100 times their size. In a zip, only deflate is allowed. It never
-    unpacks an archive as a whole into memory.
+    links, with devices, with more than 50,000 entries or 80,000 headers, or with more than 4 GiB of files. From 128 MiB
+    of files on, it also refuses archives that unpack to more than 100 times their size. In a zip, only deflate is
+    allowed. It never unpacks an archive as a whole into memory.
 
     Undo: statecfg removes the files that came from the archive, and the directories in which nothing else is. It
     restores files that were there before (up to 64 MiB).

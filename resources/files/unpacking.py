@@ -14,6 +14,7 @@ from statecfg.resources.files.inflating import FREE, MOST_HEADER, PIECE, RATIO, 
 
 MOST_BYTES = 4 << 30  # of all unpacked files
 MOST_ENTRIES = 50_000
+MOST_HEADERS = 80_000  # of a tar: an entry with a long name or with settings has two
 MOST_NAMES = 16 << 20  # bytes of all names, targets of links and settings
 MOST_DIRECTORY = 32 << 20  # bytes of the directory of a zip
 MOST_STEPS = 1_000_000  # to find where the links lead
@@ -142,13 +143,18 @@ class _Tar:
 
     def each(self) -> Iterator[tuple[list[str], PackedFile]]:
         """Yield each entry with the components of its name."""
-        settings = 0
+        import tarfile
+
+        settings = headers = 0
         while True:
             self.stream.headroom = MOST_HEADER
             info = self.file.next()
             self.stream.headroom = None
             if info is None:
                 return
+            headers += 1 if info.offset_data - info.offset <= tarfile.BLOCKSIZE else 2
+            if headers > MOST_HEADERS:
+                raise UnsafeArchive(f"it has more than {MOST_HEADERS} headers")
             if info.pax_headers:
                 settings += sum(len(key) + len(str(value)) for key, value in info.pax_headers.items())
                 if settings > MOST_NAMES:

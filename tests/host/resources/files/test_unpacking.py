@@ -21,7 +21,7 @@ import pytest
 from tests import ROOT
 
 SECONDS, MEMORY = 2.0, 100  # CPU seconds and MB
-LOOPS = 30  # a busy or slow machine must not fail the test: 2 seconds are about 30 loops of the benchmarks
+LOOPS = 45  # on a busy machine, processors share caches: 2 seconds on an idle one are about 30 loops of the benchmarks
 # Prints the refusal, the CPU seconds and the memory in MB of reading an archive, and the CPU seconds of a loop.
 READ = """
 import json, sys, time
