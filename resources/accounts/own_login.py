@@ -32,7 +32,6 @@ ACCOUNTS = ("/etc/passwd", "/etc/shadow", "/etc/group", "/etc/gshadow", SHELLS)
 SUDO = ("/etc/sudoers", "/etc/sudoers.d")
 FACETS = ("users", "groups", "passwords", password_ages.ages.name)
 LOCKED = tuple(map(users.fingerprint, ("!", "!!", "!*")))
-MOST = 200  # files that the guard records of a directory
 SSH = ssh_files.DIRECTORY
 TREES = (*SUDO, *login_rules.PAM, SSH)  # directories whose files count
 # Kinds of problems that a new login does not show before the next start of sshd, or that can't be restored.
@@ -275,8 +274,8 @@ def _recorded(machine: RealMachine, paths: Sequence[str]) -> Callable[[], list[s
 
     What this user can't read is left out: the run can't change it either.
     """
-    folders, files = {}, []
-    for path in dict.fromkeys(paths):
+    folders, files, found = {}, [], [*dict.fromkeys(paths)]
+    for path in found:  # it grows
         try:
             stat = machine.stat(path)
         except PermissionError:
@@ -286,7 +285,7 @@ def _recorded(machine: RealMachine, paths: Sequence[str]) -> Callable[[], list[s
         if stat is not None and stat.file_type == "directory":
             folders[path] = stat
             if path in TREES:
-                files += [posixpath.join(path, name) for name in machine.listdir(path)[:MOST]]
+                found += [posixpath.join(path, name) for name in machine.listdir(path)]
         else:
             files.append(path)
     accounts = firewall_guard.files(machine, [path for path in files if path in ACCOUNTS])
@@ -301,7 +300,7 @@ def _recorded(machine: RealMachine, paths: Sequence[str]) -> Callable[[], list[s
             if now is None or (now.mode, now.owner, now.group) != (stat.mode, stat.owner, stat.group):
                 results.append(machine.mkdir(path, stat.mode, *owners[path]))
         for path in (path for path in folders if path in TREES):
-            new = {posixpath.join(path, name) for name in machine.listdir(path)}.difference(files)
+            new = {posixpath.join(path, name) for name in machine.listdir(path)}.difference(found)
             results += [machine.remove(each) for each in sorted(new)]
         return problems + firewall_guard.failures(*results) + put_back()
 
