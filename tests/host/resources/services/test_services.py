@@ -139,6 +139,7 @@ def test_until_the_next_boot(site: Site) -> None:
         assert enabled(site, "covered") == {"false": "disabled", "true": "masked"}[state]
         site.say("destroy")
         assert (enabled(site, "brief"), enabled(site, "covered")) == ("enabled-runtime", "masked-runtime")
+    site.host.run(["systemctl", "unmask", "--runtime", "covered.service"])
 
 
 @pytest.mark.parametrize("was, now", [("mask", "true"), ("mask", "false"), ("unmask", "true")])
