@@ -10,7 +10,6 @@ from statecfg.remote.graph.model import ActionSpec, Blob, HostNode, Unknown
 from statecfg.remote.graph.ops import op
 from statecfg.remote.graph.results import Result, error
 from statecfg.remote.ledger.records import SAID
-from statecfg.remote.machine.real import RealMachine
 from statecfg.remote.machine.world import Machine, Stat, World
 from statecfg.resources.shared import paths, records, restore, snapshot
 
@@ -64,6 +63,8 @@ def write(
 
 def with_digest(machine: Machine, path: str, result: Result) -> Result:
     """Return the result of a write with the digest of the content, for `learn_content`. A plan does not know it."""
+    from statecfg.remote.machine.real import RealMachine  # the controller does not need it
+
     if result["status"] != "ok" or not isinstance(machine, RealMachine):
         return result
     return {**result, "said": {"content": _digest(machine, path, machine.stat(path))}}

@@ -26,26 +26,25 @@ _RULES = (
     "postgresql/", "rsyslog", "security/", "ssh/authorized", "ssh/ssh_config", "ssh/sshd_config", "ssh/sshrc", "sudo",
     "supervisor", "sysusers.d/", "systemd/", "tmpfiles.d/", "udev/", "xdg/", "xinetd",
 )  # fmt: skip
-_SYSTEM = re.compile(
+# Patterns: most runs need none of them, so they are compiled when they are first used.
+_SYSTEM = (
     r"(?:/usr|/usr/local)?/(?:lib|share)/(?:containers/systemd|dbus-1|initramfs-tools|modprobe\.d|polkit-1|systemd|"
     r"sysusers\.d|tmpfiles\.d|udev)/|/run/(?:containers/systemd|systemd|sysusers\.d|tmpfiles\.d|udev)/|"
     r".*/\.(?:git|config/(?:autostart|containers|environment\.d|fish|git|systemd))/|.*\.git/hooks/|"
     r".*/\.ssh/(?:config|environment|rc$)"
 )
-_SHELL_NAME = re.compile(
+_SHELL_NAME = (
     r"\.(?:ba|k|z)sh(?:rc|env)|\.bash_\w+|\.z(?:profile|login|logout)|\.(?:login|logout|profile|xinitrc|xprofile|xsession)|"
     r".*\.(?:ash|bash|dash|ksh|sh|zsh)"
 )
-_RULES_NAME = re.compile(
+_RULES_NAME = (
     r"\.(?:ex|gdb|gem|input|irb|lftp|mail|nano|npm|procmail|psql|pry|screen|sqlite|tc?sh|csh|vim|wget|curl)rc|\.forward|"
     r"\.gdbinit|\.gitconfig|\.my\.cnf|\.tmux\.conf|(?:GNUm|[Mm])akefile|(?:Docker|Container|Jenkins|Vagrant|Proc|Rake)file|"
     r"Gemfile|(?:docker-|podman-)?compose(?:\.[\w-]+)?\.ya?ml|postgresql(?:\.auto)?\.conf|sudoers|authorized_keys2?|"
     r".*\.(?:awk|build|cgi|container|cjs|csh|desktop|fish|hy|image|j2|jinja2?|js|kube|lua|mjs|mk|mount|automount|network|"
     r"nft|path|php|pl|pm|pod|py|rb|rules|scope|sed|service|slice|socket|sql|swap|target|tcl|timer|ts|volume|wsgi)"
 )
-_FIRST_LINE = re.compile(
-    r"#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-\S+[ \t]+)*)?(?:\S*/)?(?:ba|da|a|k|mk|z)?sh(?:[ \t]|\n|\r|$)"
-)
+_FIRST_LINE = r"#![ \t]*(?:\S*/)?(?:env[ \t]+(?:-\S+[ \t]+)*)?(?:\S*/)?(?:ba|da|a|k|mk|z)?sh(?:[ \t]|\n|\r|$)"
 
 
 def language(attrs: Mapping[str, Any]) -> str:
@@ -55,7 +54,7 @@ def language(attrs: Mapping[str, Any]) -> str:
     """
     content = attrs.get("content")
     if isinstance(content, str) and content.startswith("#!"):
-        return SHELL if _FIRST_LINE.match(content) else RULES
+        return SHELL if re.match(_FIRST_LINE, content) else RULES
     path = attrs.get("path")
     return (_of_path(posixpath.normpath(str(path))) if isinstance(path, str) else DATA) or _of_mode(attrs.get("mode"))
 
@@ -65,9 +64,9 @@ def _of_path(path: str) -> str:
     below = path[len("/etc/") :] if path.startswith("/etc/") else ""
     if below.startswith(_LINES) or path.startswith(("/var/spool/cron", "/var/spool/anacron")) or name == "crontab":
         return LINES
-    if (below and below.startswith(_SHELL)) or _SHELL_NAME.fullmatch(name):
+    if (below and below.startswith(_SHELL)) or re.fullmatch(_SHELL_NAME, name):
         return SHELL
-    if (below and below.startswith(_RULES)) or _SYSTEM.match(path) or _RULES_NAME.fullmatch(name):
+    if (below and below.startswith(_RULES)) or re.match(_SYSTEM, path) or re.fullmatch(_RULES_NAME, name):
         return RULES
     return SHELL if re.search(r"/s?bin/|/libexec/", path) else DATA
 
