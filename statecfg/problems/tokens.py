@@ -31,8 +31,8 @@ SHOWN = "\u034f"
 _SHOWN = re.compile(rf"({mask('[^<>]*')})(?:{SHOWN}|\\u034f)")  # as it is, or as ASCII
 # The traces that a token or a shown secret leaves in bytes.
 IN_BYTES = re.compile(
-    rb"(?:\xed[\xa4-\xab][\x80-\xbf].?){3}|%b|\\[uU](?:0000)?[dD][9aA]|&#5\d{4};|%b"
-    % (SHOWN.encode(), _LETTERS.encode("ascii")),
+    rb"(?:\xed[\xa4-\xab][\x80-\xbf].?){3}|%b%b|\\[uU](?:0000)?[dD][9aA]|&#5\d{4};|%b"
+    % (mask("[^<>]*").encode(), SHOWN.encode(), _LETTERS.encode("ascii")),
     re.DOTALL | re.IGNORECASE,
 )
 

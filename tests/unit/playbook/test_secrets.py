@@ -214,3 +214,13 @@ def test_command_refuses_a_secret_in_its_script() -> None:
     (found,) = caught.value.problems
     assert found.code == "SC0425" and "hunter222" not in str(found) and "put it into `env`" in found.help
     assert found.detail == "`shell` of command:x contains a secret, which every user of the host can read"
+
+
+def test_bytes_that_look_like_the_end_of_a_shown_secret_are_content(hidden) -> None:
+    """Only after a mask does the invisible character say that `repr` of a secret is in the bytes."""
+    from statecfg.resources import file
+
+    mark = tokens.SHOWN.encode()
+    assert file("/srv/data", content=b"\xff" + mark + b">" + mark).node.attrs["content"]
+    with pytest.raises(InvalidInput, match="SC0423"):
+        file("/srv/shown", content=repr(hidden).encode())
