@@ -26,12 +26,12 @@ _LETTERS = r"q\W{0,12}x\W{0,12}z\W{0,12}j\W{0,12}v\W{0,12}k\W{0,12}w\W{0,12}q\W{
 # A damaged token: surrogates, their escapes, or only the letters if a codec dropped or replaced the rest.
 _REST = re.compile(rf"(?:[\ud900-\udaff][{_BREAKS}\\]*)+|(?:{_ESCAPED}(?:\\*[{_BREAKS}])?)+|(?i:{_LETTERS})")
 SURROGATE = re.compile(rb"\xed[\xa4-\xab][\x80-\xbf]")  # as `surrogatepass` encodes one
-# The invisible end of what `repr` of a secret returns: it tells it from text that looks like a mask.
+# `repr` of a secret returns its mask with this invisible end. So the mask differs from text that only looks like one.
 SHOWN = "\u034f"
 _SHOWN = re.compile(rf"({mask('[^<>]*')})(?:{SHOWN}|\\u034f)")  # as it is, or as ASCII
 # The traces that a token or a shown secret leaves in bytes.
 IN_BYTES = re.compile(
-    rb"(?:\xed[\xa4-\xab][\x80-\xbf].?){3}|%b%b|\\[uU](?:0000)?[dD][9aA]|&#5\d{4};|%b"
+    rb"(?:\xed[\xa4-\xab][\x80-\xbf].?){3}|%b(?:%b|\\u034f)|\\[uU](?:0000)?[dD][9aA]|&#5\d{4};|%b"
     % (mask("[^<>]*").encode(), SHOWN.encode(), _LETTERS.encode("ascii")),
     re.DOTALL | re.IGNORECASE,
 )
@@ -110,7 +110,7 @@ def split(text: str) -> list[str | tuple[SecretValue, Callable[[str], str] | Non
 
     :returns: pieces of text and, for each token, its secret and the encoding that was applied to it (None for none);
         None if the text contains no token
-    :raises SecretError: the text contains a damaged token, or what `repr` of a secret returns
+    :raises SecretError: the text contains a damaged token, or the mask that `repr` of a secret returns
     """
     if not _SECRETS or not _suspect(text):
         return None
@@ -181,7 +181,7 @@ def _named_secrets(text: str) -> str:
 
 
 def shown(label: str) -> str:
-    """Return what `repr` of a secret returns. A string that contains it is refused."""
+    """Return the mask of a secret with its invisible end, for `repr`. A string that contains it is refused."""
     return mask(label) + SHOWN
 
 

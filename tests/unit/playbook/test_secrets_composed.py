@@ -106,6 +106,8 @@ REFUSED: list[Callable[[Secret], Any]] = [
     lambda t: "%r" % t,
     lambda t: ascii(t),
     lambda t: json.dumps(f"{t!r}"),
+    lambda t: f"{t!r}".encode(),
+    lambda t: json.dumps(f"{t!r}").encode(),
     lambda t: "{!r}".format(t),
     lambda t: str([t]),
     lambda t: str({"a": t}),
