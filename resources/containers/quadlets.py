@@ -63,7 +63,7 @@ def _as_unit(node: HostNode, world: World, installed: bool = False) -> HostNode:
 
 
 def check(node: HostNode, nodes: Mapping[str, HostNode], world: World) -> list[Action]:
-    """Compare the file, and make systemd read it if it changes or there is no unit.
+    """Compare the file. If it changes, or has no unit yet, systemd reads it again.
 
     :raises CheckError: if the host has no podman that knows quadlets, podman makes no unit, or the unit still runs
     """

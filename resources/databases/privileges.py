@@ -24,8 +24,8 @@ def without(some: Held, others: Held) -> dict[str, list[str]]:
 def undone(was: Held, now: Held, absent: bool) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """Return the privileges to grant again, and those to revoke.
 
-    :param was: those of the node's privileges that there were before
-    :param now: those that there are
+    :param was: the node's privileges that were granted before
+    :param now: the privileges that are granted now
     :param absent: whether the node revoked them
     """
     return (without(was, now), {}) if absent else ({}, without(now, was))

@@ -67,7 +67,7 @@ def same_type(declared: str, present: str, options: Sequence[str]) -> bool:
 
 
 def expanded(options: Sequence[str]) -> list[str]:
-    """Return the options with those that they imply, each in its place.
+    """Return the options, each replaced by the options that it means.
 
     mount(8) does not let `defaults` lift another option, wherever it is.
     """

@@ -144,7 +144,7 @@ def _require(world: World, name: str) -> None:
 
 
 def _users(world: World, name: str) -> str:
-    """Return what uses a loaded module: other modules, or how often it is in use. Source: proc_modules(5)."""
+    """Return the modules that use a loaded module, or the number of other users. Source: proc_modules(5)."""
     for row in world.read(LOADED).decode("utf-8", "replace").splitlines():
         fields = row.split()
         if fields and fields[0] == key(name):

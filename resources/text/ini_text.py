@@ -85,7 +85,7 @@ class _KeyPosition:
             raise NotEditable(valueless, f"the key `{key}` has no value here; manage this line with line_in_file")
 
     def require_no_similar(self) -> None:
-        """Check that there is no section or key that many programs read as the same one.
+        """Check that no section or key of the file differs only in its spelling from the wanted one.
 
         :raises NotEditable: if there is
         """

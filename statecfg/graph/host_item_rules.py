@@ -223,8 +223,8 @@ def problems_of(node: Node, attrs: Mapping[str, Any]) -> Iterator[Problem]:
         found = list(code_with_items(name, value))
         if isinstance(program, str) and name in ("args", "command") and isinstance(value, (list, tuple, PVector)):
             found += _in_arguments("argv", [program, *value])
-        in_rules = name in rules or (name in TEXTS and language({**node.attrs, **attrs}) != DATA)
-        if declared and in_rules and host_items.has_sample(value) and not found:
+        sample = declared and not found and host_items.has_sample(value)
+        if sample and (name in rules or (name in TEXTS and language({**node.attrs, **attrs}) != DATA)):
             found.append(f"`{name}`, which programs read as rules")
         for where in dict.fromkeys(found):
             detail = f"{node.provides} uses an item of the host in {where}"

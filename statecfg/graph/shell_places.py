@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 
+# Patterns, which are compiled when they are first used: most runs need none of them.
 # Words before code or a program: the shell runs their next word.
-_RUNS = re.compile(
+_RUNS = (
     r"(?:^|[\s;&|(`])(?:!|\.|\{|command|do|doas|elif|else|env|eval|exec|if|let|nice|nohup|setsid|source|sudo|then|time|"
     r"timeout\s+\S+|trap|until|while|xargs|[\w./-]*sh\d*(?:\s+-\w+)*\s+-\w*c|su\b[^;&|\n]*\s-\w*c|"
     r"ssh(?![\w-])[^;&|\n]*|\[\[[^;&|\n]*\s-(?:eq|ne|[gl][et]))\s+$"
 )
-_INDEX = re.compile(r"[\w(]\[[^\]\s]*$|=\([^)]*\s\[[^\]\s]*$")
-_HERE = re.compile(r"<<-?\s*(?:(['\"])([\w.-]+)\1|\\?([\w.-]+))")
+_INDEX = r"[\w(]\[[^\]\s]*$|=\([^)]*\s\[[^\]\s]*$"
+_HERE = r"<<-?\s*(?:(['\"])([\w.-]+)\1|\\?([\w.-]+))"
 _COMMAND_ENDS = ";&|\n("
 
 
@@ -65,7 +66,9 @@ def refused(before: str, word: str) -> bool:
                     return True
                 at = end - 1
             elif (
-                before.startswith("<<", at) and not before.startswith("<<<", at) and (found := _HERE.match(before, at))
+                before.startswith("<<", at)
+                and not before.startswith("<<<", at)
+                and (found := re.compile(_HERE).match(before, at))
             ):
                 here.append(found[2] or found[3])
                 at = found.end() - 1
@@ -82,12 +85,12 @@ def refused(before: str, word: str) -> bool:
                 start = at + 1
         at += 1
     # In arithmetic and in the index of an array, bash runs what is in the index of a variable.
-    if stack[-1] not in ("", "(", "=(") or {"`", "((", "+"} & {*stack} or here or _INDEX.search(before):
+    if stack[-1] not in ("", "(", "=(") or {"`", "((", "+"} & {*stack} or here or re.search(_INDEX, before):
         return True
     if stack[-1] == "=(":
         return False
     command = before[start:]
-    if not command.strip() or _RUNS.search(before):
+    if not command.strip() or re.search(_RUNS, before):
         return True  # it would be the program
     option = word.lstrip("'").startswith("-") and before[-1:] in (" ", "\t")
     return option and not re.search(r"\s--\s", command)

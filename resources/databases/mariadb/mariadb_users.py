@@ -23,7 +23,7 @@ _NEW: records.Fields = {"login": [], "locked": False, "max_connections": 0, "tls
 
 
 def digest(password: str) -> str:
-    """Return what MariaDB stores in place of a password. Source: its documentation of PASSWORD()."""
+    """Return the hash of a password, as MariaDB stores it. Source: its documentation of PASSWORD()."""
     first = hashlib.new("sha1", password.encode()).digest()  # noqa: S324  # the server's format
     return "*" + hashlib.new("sha1", first).hexdigest().upper()  # noqa: S324  # the same
 
@@ -200,7 +200,7 @@ def effect(node: HostNode, world: World) -> str:
 
 
 def _defines(world: World, attrs: records.Attrs) -> int:
-    """Return how many objects run with the rights of a user.
+    """Return the number of objects that run with the rights of a user.
 
     :raises CheckError: if they can't be read
     """

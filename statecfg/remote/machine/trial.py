@@ -251,7 +251,7 @@ def _exposed(machine: Simulated, directory: str) -> bool:
 def _cause(machine: Simulated) -> str:
     """Return a node that changes files, accounts or packages in a way that a validator can't see, "" if none does.
 
-    The most likely ones are those that the present node requires.
+    A node that the present node requires comes first.
     """
     kinds = ("packages", "users", "groups")
     found = [cause.node for cause in machine.causes if cause.paths or cause.facets & {"*", FILES, *kinds}]

@@ -20,7 +20,7 @@ KINDS = (
     "git", "venv", "npm", "gem", "archive", "directory", "file", "purge", "line", "json", "symlink", "hard_link",
     "remove", "ssh_key", "known_host", "authorized_key", "unit",
 )  # fmt: skip
-# The nodes that have their own place in the home directory, and those that write files which have links next to them.
+# Some nodes write to a fixed place in the home directory. Others write files, and links lie next to these files.
 PLACES = {"authorized_key": ".ssh", "unit": ".config"}
 LINKED = KINDS[5:]
 HIDDEN = "nobody else reads this"

@@ -48,7 +48,7 @@ def apply(host: Host, *graphs: Graph, status: str = "ok", **options: Any) -> dic
 
 
 def left(host: Host) -> list[Path]:
-    """Return what scripts left in the directory where they run."""
+    """Return the files that scripts left in the directory where they run."""
     return list(host.path("/run").glob(".statecfg-*"))
 
 
